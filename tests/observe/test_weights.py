@@ -45,6 +45,17 @@ def gap(X: np.ndarray, V: np.ndarray, fit: a1gm.RankOneFit) -> float:
     return off
 
 
+def same_fit(one: a1gm.RankOneFit, other: a1gm.RankOneFit) -> None:
+    np.testing.assert_allclose(one.row_factor, other.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-8)
+    assert one.certificate <= 1e-10
+    assert one.divergence == pytest.approx(other.divergence, rel=1e-7, abs=1e-10)
+    assert one.n_undetermined == other.n_undetermined
+    assert one.attained == other.attained
+    np.testing.assert_array_equal(one.row_block, other.row_block)
+    np.testing.assert_array_equal(one.col_block, other.col_block)
+
+
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
 @given(data=st.data(), seed=st.integers(0, 2**31))
 def test_weighted_margins_hold(zeros, data, seed):
@@ -69,10 +80,7 @@ def test_weight_zero_is_missing(X, seed):
     drop = np.random.default_rng(seed).random(X.shape) < 0.3
     drop[np.unravel_index(np.nanargmax(X), X.shape)] = False
     weighted = a1gm.fit(X, weights=np.where(drop, 0.0, 1.0))
-    holes = a1gm.fit(np.where(drop, nan, X))
-    np.testing.assert_allclose(weighted.row_factor, holes.row_factor, rtol=1e-8)
-    np.testing.assert_allclose(weighted.col_factor, holes.col_factor, rtol=1e-8)
-    assert weighted.divergence == pytest.approx(holes.divergence, rel=1e-6, abs=1e-10)
+    same_fit(weighted, a1gm.fit(np.where(drop, nan, X)))
 
 
 @given(tables(max_rows=6, max_cols=6), st.integers(0, 2**31))
@@ -166,12 +174,9 @@ def test_bad_weights_are_refused(weights, what):
         a1gm.fit(X, weights=weights)
 
 
-def test_weight_only_on_missing_cells_leaves_nothing():
+def test_bad_cells_are_refused_under_weights():
     with pytest.raises(DataError):
         a1gm.fit([[1.0, nan]], weights=[[0.0, 1.0]])
-
-
-def test_bad_cells_are_refused_under_weights():
     with pytest.raises(NegativeValuesError, match=r"X\[0, 0\]"):
         a1gm.fit([[-1.0, 2.0]], weights=[[1.0, 1.0]])
 
@@ -187,13 +192,13 @@ def test_weights_are_not_modified_and_any_array_will_do():
     np.testing.assert_allclose(other.row_factor, fit.row_factor, rtol=1e-12)
 
 
-def test_junk_under_weight_0_does_not_matter():
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_junk_under_weight_0_does_not_matter(form):
     X = np.array([[1.0, 2.0], [3.0, -np.inf], [5.0, -7.0]])
     V = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    clean = np.where(V > 0.0, X, np.nan)
-    fit, expected = a1gm.fit(X, weights=V), a1gm.fit(clean)
-    np.testing.assert_allclose(fit.col_factor, expected.col_factor, rtol=1e-12)
-    np.testing.assert_allclose(fit.row_factor, expected.row_factor, rtol=1e-12)
+    options = {} if form is np.asarray else {"absent": "missing"}
+    fit = a1gm.fit(form(X), weights=V, **options)
+    same_fit(fit, a1gm.fit(np.where(V > 0.0, X, nan)))
 
 
 # ------------------------------------------------------------------ sparse tables
@@ -201,17 +206,6 @@ def stored(X: np.ndarray, values: np.ndarray, kind: type = sp.csr_array) -> sp.s
     """A sparse table of some values, in the cells where X has a number."""
     rows, cols = np.nonzero(~np.isnan(X))
     return kind((values[rows, cols], (rows, cols)), shape=X.shape)
-
-
-def same_fit(one: a1gm.RankOneFit, other: a1gm.RankOneFit) -> None:
-    np.testing.assert_allclose(one.row_factor, other.row_factor, rtol=1e-8)
-    np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-8)
-    assert one.certificate <= 1e-10
-    assert one.divergence == pytest.approx(other.divergence, rel=1e-7, abs=1e-10)
-    assert one.n_undetermined == other.n_undetermined
-    assert one.attained == other.attained
-    np.testing.assert_array_equal(one.row_block, other.row_block)
-    np.testing.assert_array_equal(one.col_block, other.col_block)
 
 
 @pytest.mark.parametrize("as_array", [False, True])
@@ -243,44 +237,32 @@ def test_sparse_weights_of_any_format(kind):
     assert W.toarray().tobytes() == before
 
 
-def test_sparse_weights_may_store_more_cells_than_the_table():
+def test_sparse_weights_may_store_other_cells_than_the_table():
     X = make_table("at random", 20, 10, seed=5)
     V = random_weights(X.shape, 6)
     fit = a1gm.fit(stored(X, X), weights=sp.csr_array(V), absent="missing")
     same_fit(fit, a1gm.fit(X, weights=V))
-
-
-def test_a_stored_nan_needs_no_weight():
-    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0]])
-    V = np.array([[1.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    V[np.isnan(X)] = 0.0  # a stored NaN needs no weight
     fit = a1gm.fit(sp.csr_array(X), weights=sp.csr_array(V), absent="missing")
     same_fit(fit, a1gm.fit(X, weights=V))
-
-
-def test_junk_under_weight_0_does_not_matter_in_a_sparse_table():
-    X = np.array([[1.0, 2.0], [3.0, -np.inf], [5.0, -7.0]])
-    V = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    fit = a1gm.fit(sp.csr_array(X), weights=V, absent="missing")
-    same_fit(fit, a1gm.fit(np.where(V > 0.0, X, nan)))
 
 
 def test_bad_weights_of_sparse_tables_are_refused():
     X = np.array([[1.0, nan, 3.0], [4.0, 5.0, nan]])
     S, V = stored(X, X), np.ones(X.shape)
     few = sp.csr_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=X.shape)
-    with pytest.raises(WeightsError, match=r"X\[0, 2\] is stored.*absent \(2 in all\)"):
-        a1gm.fit(S, weights=few, absent="missing")
     negative = stored(X, np.where(X == 5.0, -1.0, 1.0))
-    with pytest.raises(WeightsError, match=r"weights\[1, 1\] = -1.0 is negative"):
-        a1gm.fit(S, weights=negative, absent="missing")
-    with pytest.raises(WeightsError, match=r"shape \(3, 2\).*shape \(2, 3\)"):
-        a1gm.fit(S, weights=sp.csr_array(V.T), absent="missing")
-    with pytest.raises(WeightsError, match="All weights are zero"):
-        a1gm.fit(S, weights=0.0 * negative, absent="missing")
-    with pytest.raises(DataError):
-        a1gm.fit(S, weights=np.isnan(X).astype(float), absent="missing")
-    with pytest.raises(NegativeValuesError, match=r"X\[1, 1\]"):
-        a1gm.fit(stored(X, np.where(X == 5.0, -5.0, X)), weights=V, absent="missing")
+    below = stored(X, np.where(X == 5.0, -5.0, X))
+    for table, weights, error, words in (
+        (S, few, WeightsError, r"X\[0, 2\] is stored.*absent \(2 in all\)"),
+        (S, negative, WeightsError, r"weights\[1, 1\] = -1.0 is negative"),
+        (S, sp.csr_array(V.T), WeightsError, r"shape \(3, 2\).*shape \(2, 3\)"),
+        (S, 0.0 * negative, WeightsError, "All weights are zero"),
+        (S, np.isnan(X).astype(float), DataError, None),
+        (below, V, NegativeValuesError, r"X\[1, 1\]"),
+    ):
+        with pytest.raises(error, match=words):
+            a1gm.fit(table, weights=weights, absent="missing")
     with pytest.raises(ParameterError, match=r"X\.toarray\(\)"):
         a1gm.fit(S, weights=V, absent="zero")
     with pytest.raises(WeightsError, match=r"weights\.toarray\(\)"):

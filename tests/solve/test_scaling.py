@@ -89,19 +89,19 @@ def test_newton_takes_over_where_scaling_is_slow(name):
     assert solution.n_iter < 100
 
 
-@pytest.mark.parametrize("n", [200, 1_000])
-def test_a_long_band_is_solved_in_few_steps(n):
-    reduced = reduced_of(cyclic(n, width=3))
+@pytest.mark.parametrize(
+    "X",
+    [
+        *(cyclic(n, width=3) for n in (200, 1_000)),
+        *(bridge(60, 20, size=size) for size in (1e-2, 1e-4, 1e-8)),
+    ],
+    ids=lambda X: "",
+)
+def test_long_bands_and_bridges_take_few_steps(X):
+    reduced = reduced_of(X)
     solution = solve_core(reduced, tol=TOL, max_iter=1000)
     assert gap_of(reduced, solution) <= 2.0 * TOL
     assert solution.n_iter < 200
-
-
-@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-8])
-def test_a_bridge_of_any_strength(size):
-    reduced = reduced_of(bridge(60, 20, size=size))
-    solution = solve_core(reduced, tol=TOL, max_iter=1000)
-    assert gap_of(reduced, solution) <= 2.0 * TOL
 
 
 def test_newton_goes_on_while_the_cost_falls():
@@ -196,6 +196,6 @@ def test_large_cycles_of_unlike_cells_are_solved(seed):
     assert fit.converged
     w, h = fit.row_factor, fit.col_factor
     i, j = S.nonzero()
-    for line, sums in ((i, S.sum(axis=1)), (j, S.sum(axis=0))):
-        fitted = np.bincount(line, w[i] * h[j])
+    for places, sums in ((i, S.sum(axis=1)), (j, S.sum(axis=0))):
+        fitted = np.bincount(places, w[i] * h[j])
         np.testing.assert_allclose(fitted, sums, rtol=1e-10)
