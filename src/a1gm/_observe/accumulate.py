@@ -21,7 +21,7 @@ SMALL = 2.0**-64  # sums times this do not overflow
 ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 KEY_OVERHEAD = 160  # a key is a Python bytes object and an entry of a dictionary
 TABLE_BYTES = 1 << 26  # above it the bits of every row replace the table of patterns
-SIGNED_BYTES = 1 << 32  # bits do not know signs: patterns are kept up to this
+SIGNED_BYTES = 1 << 32  # bits have no signs: patterns are kept up to this
 ROWS_AT_ONCE = 1 << 16
 
 
@@ -113,7 +113,7 @@ class Accumulator:
     n_cols : int
         Columns of the table.
     scatter : bool
-        Keep the sums of the scatter of the cells, unless a piece has none.
+        Keep the sums of the scatter of the cells, unless a piece lacks them.
     rows : {None, "memory", "file"}
         Where to keep the sum and the pattern of each row.
     room : int
@@ -279,7 +279,7 @@ class Gathered:
         Keep rows in a temporary file, not in memory.
     signed : bool
         Cells below zero are allowed: patterns are kept however many there are, as bits
-        do not know the signs.
+        have no signs.
     scatter : bool
         Keep the sums of the scatter of the cells; not once bits are kept.
     room : int

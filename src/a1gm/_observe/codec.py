@@ -177,11 +177,15 @@ def _read_array(
         n_bytes *= n
     stored = archive.getinfo(f"{name}.npy").file_size
     if not 0 <= stored - n_bytes <= 4096:
-        raise FileFormatError(f"its array {name!r} has another size than it says")
+        raise FileFormatError(
+            f"its array {name!r} has another size than its header states"
+        )
     data = io.BytesIO(archive.read(f"{name}.npy"))
     array: AnyArray = np.lib.format.read_array(data, allow_pickle=False)
     if array.dtype != dtype or array.shape != shape:
-        raise FileFormatError(f"its array {name!r} has another shape than it says")
+        raise FileFormatError(
+            f"its array {name!r} has another shape than its header states"
+        )
     return np.ascontiguousarray(array)
 
 
@@ -233,7 +237,7 @@ def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
     if not is_list or not types <= {str, int, float, bool}:
         raise ValueError("its labels are not those of its table")
     if unique and (len(set(labels)) < n or (str in types and len(types) > 1)):
-        raise ValueError("its labels do not tell its columns apart")
+        raise ValueError("its labels do not distinguish its columns")
     return list(labels)
 
 

@@ -161,9 +161,9 @@ def _check_digits(before: list[AnyArray], after: list[AnyArray], exponent: int) 
 
 
 def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
-    """Add the sums of the scatter of the cells; not where float64 has none.
+    """Add the sums of the scatter of the cells, where they are finite.
 
-    A row with negative cells may sum to zero or less: then there are none, either.
+    They are not where a row with negative cells sums to zero or less.
     """
     from scipy.special import xlogy
 

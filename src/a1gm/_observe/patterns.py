@@ -1,4 +1,4 @@
-"""What a fit needs to know of a table: `Patterns`, the only statistics.
+"""The statistics of a table that a fit needs: `Patterns`.
 
 A pattern stands for all rows with the same holes (and proportional weights), or for a
 single row where nearly every row has its own.
@@ -50,7 +50,7 @@ class Patterns:
     row_margin, col_margin : ndarray, or None
         Sums of the patterns and columns, where ``sums`` is None.
     weights : ndarray, or None
-        Weights of the cells, one per listed pair; beside ``keys`` the user's own array,
+        Weights of the cells, one per listed pair; beside ``keys`` the user's array,
         of any type and layout, in which those of missing cells do not count.
     counts, zero_counts : ndarray of int64, or None
         Rows of each pattern, and those that sum to 0. None where every row is one.
@@ -70,7 +70,7 @@ class Patterns:
     """
 
     n_cols: int
-    # Arrays or None, as said above; which are there tells the form.
+    # Arrays or None, as described above: those present define the form.
     keys: Any = None
     positive: Any = None
     ptr: Any = None
@@ -251,7 +251,7 @@ class Patterns:
 
     @property
     def patterns_at_once(self) -> int:
-        """Patterns whose observed cells are a bounded number, on average."""
+        """Patterns that have a bounded number of observed cells, on average."""
         if self.keys is not None:
             return max(1, CELLS_AT_ONCE // self.n_cols)
         n_pairs = max(len(self.cols), self.n_patterns)

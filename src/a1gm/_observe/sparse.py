@@ -8,12 +8,12 @@ import numpy as np
 
 from a1gm._base.bits import pack_bits
 from a1gm._base.float_range import shifted
-from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts, Words
+from a1gm._base.types import Bools, Ints, Negatives, SmallInts, Words
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.sparse import SparseRows, check_stored_cells
 from a1gm.exceptions import TableTooLargeError
 
-TINY = 2.0**-900  # tables whose total is below are scaled up
+TINY = 2.0**-900  # tables of a smaller total are scaled up
 LIFT = 2.0**200
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
@@ -49,14 +49,10 @@ def _better_exponent(seen: Patterns, source: SparseRows) -> int:
     return 0
 
 
-def _scaled(values: Floats, exponent: int) -> Floats:
-    return values if exponent == 0 else shifted(values, -exponent)
-
-
 # ----------------------------------------------------- absent cells are missing
 def _observe_missing(source: SparseRows, exponent: int) -> Patterns:
     known = source.without_missing()
-    sums = _scaled(known.values, exponent)
+    sums = shifted(known.values, -exponent)
     seen = Patterns(known.n_cols, ptr=known.ptr, cols=known.cols, sums=sums)
     seen.sum_of_row = seen.row_sums
     return seen
@@ -64,12 +60,12 @@ def _observe_missing(source: SparseRows, exponent: int) -> Patterns:
 
 # -------------------------------------------------------- absent cells are zero
 def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
-    """Group rows by their stored NaN: nearly all rows have none and are one pattern."""
+    """Group rows by their stored NaN: rows without are one pattern."""
     missing = source.missing
     rows = source.row_of_cell
     pattern_of_row, holes, hole_pattern = _group_rows(source, rows[missing], missing)
     n_patterns, m = int(pattern_of_row.max()) + 1, source.n_cols
-    values = _scaled(np.where(missing, 0.0, source.values), exponent)
+    values = shifted(np.where(missing, 0.0, source.values), -exponent)
     with np.errstate(over="ignore"):
         row_sums = np.bincount(rows, values, minlength=source.n_rows).astype(float)
     cells = pattern_of_row[rows].astype(np.int64) * m + source.cols

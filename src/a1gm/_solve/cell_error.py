@@ -171,7 +171,7 @@ class Network:
     def _reach(
         self, free: Bools, solve: Solve | None, enough: float = SUPERSOLUTION
     ) -> float:
-        """Bound the potential that a current of a column's own sum can cause.
+        """Bound the potential that a current of a column's sum can cause.
 
         By the maximum principle any x with S x >= k c > 0 off the ground bounds it by
         max x / k; how x was found does not matter.

@@ -2,7 +2,7 @@
 
     statistics ──► components ──► reduce ──► core ──► expand ──► factors
 
-Four fast ways do all of this in one call of the kernel where they can.
+Three fast ways do all of this in one call of the kernel where they can.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _solve_signed(
 
 
 def _signed_factors(patterns: Patterns, **options: Any) -> Factors:
-    """Factors with the margins of the patterns; raise DataError if there are none."""
+    """Return factors with the margins of the patterns, or raise DataError."""
     reduced, core = patterns.reduce(force=True), NO_CORE
     if reduced.core_shape[0]:
         sides = {"column": reduced.core_col_sums, "row": reduced.core_row_sums}
@@ -209,7 +209,7 @@ def _refuse_margin(side: str, at: int, value: float) -> NoReturn:
 
 
 def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
-    """Name the column whose rows sum to zero in the columns that are known longer."""
+    """Name the column projected from cells of earlier columns that sum to zero."""
     observed = patterns.observed_cells(slice(0, patterns.n_patterns))
     cells, n_known = patterns.cell_sums(), observed.sum(axis=0)
     column = int(n_known.argmin())
@@ -229,7 +229,7 @@ def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
 
 
 def _column_error(column: int, text: str) -> DataError:
-    """An error about a column, whose name others may know."""
+    """Return an error about a column; callers may replace its number by a name."""
     return DataError(text, where=f"Column {column}", column=column)
 
 
@@ -243,13 +243,15 @@ def _solve_plain(
     table in one component may be there, but in a mask without weights.
     """
     n, m = statistics.n_patterns, statistics.n_cols
-    tol, budget, max_steps = plain_options(tol, max_iter, n, m)
+    tol, budget = min(tol, precision_for(n, m)), min(PLAIN_SWEEPS, max_iter // 2)
     keys, weights = statistics.keys, statistics.weights
     found = components = None
     if keys is None:
         return None
     if statistics.sums is not None:
-        found = kernel.solve_plain(keys, statistics.sums, tol, budget, max_steps)
+        found = kernel.solve_plain(
+            keys, statistics.sums, tol, budget, max_iter - budget
+        )
     else:
         threads = threads_for(n * m, n_threads)
         margins = statistics.row_sums, statistics.col_sums
@@ -270,7 +272,7 @@ def _solve_plain(
         step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
-    factors = plain_factors(found, step)
+    factors = _plain_factors(found, step)
     if weights is not None:
         # Patterns and columns of zeros are in no block.
         blocks = factors.pattern_block, factors.col_block
@@ -282,16 +284,8 @@ def _solve_plain(
     return Solved(factors, statistics, components)
 
 
-def plain_options(
-    tol: float, max_iter: int, n_patterns: int, n_cols: int
-) -> tuple[float, int, int]:
-    """Certificate, sweeps and steps of Newton for the usual table."""
-    budget = min(PLAIN_SWEEPS, max_iter // 2)
-    return min(tol, precision_for(n_patterns, n_cols)), budget, max_iter - budget
-
-
-def plain_factors(found: Any, step: float) -> Factors:
-    """Factors that the kernel has found for a table of one block."""
+def _plain_factors(found: Any, step: float) -> Factors:
+    """Return the factors that the kernel has found for a table of one block."""
     pattern_factor, pattern_scale, col_factor, n_iter, is_newton, gap, _ = found
     n, m = len(pattern_scale), len(col_factor)
     solver: Solver = "newton" if is_newton else "scaling" if n_iter else "closed form"
@@ -306,7 +300,7 @@ def _solve_nested(
 ) -> Factors | None:
     """Solve a staircase of as many steps as rows in one more pass over its cells.
 
-    None for any other table, and for zeros, whose components are found first.
+    None for any other table, and for tables with zeros.
     """
     if mask.positive is not None:
         return None
@@ -341,7 +335,7 @@ def _solve_nested(
 
 
 def _read_cells(source: Rereadable, seen: Patterns) -> Patterns:
-    """Every row its own pattern, with the sum, and weight, of every observed cell."""
+    """Sum, and weight, of every observed cell; every row is a pattern."""
     V, exponent = seen.weights, seen.exponent
     is_product = V is not None and seen.exposure_exponent is None
     scale = 1.0 if is_product else math.ldexp(1.0, -exponent)

@@ -120,7 +120,7 @@ def place_cancelling(
 
 
 def _how_solved(core: CoreSolution, n_patterns: int, n_cols: int) -> dict[str, Any]:
-    """What factors say of the solution of their core, expanded to so many patterns."""
+    """Fields of `Factors` that describe the solution of the core."""
     n = min(len(core.w) or len(core.h), len(core.h))
     return {
         "solver": core.solver,

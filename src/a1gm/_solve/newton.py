@@ -97,7 +97,7 @@ def newton(
             # A direction as good as the step is long; the last is good enough for tol.
             enough = Enough(max(min(gap, ROUGH) * gap, ROUGH * tol))
             state, is_cheaper = _step(reduced, hessian, state, enough)
-            # One scaling after each step corrects every column with its own margin.
+            # One scaling after each step corrects every column with its margin.
             state = Sweep.of(reduced, state.h * (C / state.fitted))
             gap = relative_gap(state.fitted, C)
             steps += 1

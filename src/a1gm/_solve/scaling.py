@@ -80,7 +80,7 @@ def solve_core(
         core = _newton(reduced, hessian, core, tol=tol, max_iter=max_iter)
     left = max_iter - core.n_iter
     if core.gap > tol and left > 0:
-        # Rounding has stopped Newton: sweeps correct each row with its own margin.
+        # Rounding has stopped Newton: sweeps correct each row with its margin.
         w, h, sweeps, gap, _ = reduced.scale(core.h, tol, left, left)
         if gap < core.gap:
             core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
