@@ -151,15 +151,6 @@ def test_sparse_with_missing_absent_cells_cannot_stay_sparse():
         fit.impute(S)
 
 
-def test_in_place_writes_into_the_array_itself():
-    table = X.copy()
-    fills = Fills(read_input(table), lambda i, j: FULL[i, j])
-    filled = fill_table(table, fills, in_place=True)
-    assert filled.table is table
-    np.testing.assert_array_equal(table, FULL)
-    assert filled.left.n == 0
-
-
 def test_cells_left_are_counted():
     fills = Fills(read_input(X), lambda i, j: np.where(i == 1, np.nan, 0.0))
     filled = fill_table(X, fills)

@@ -37,17 +37,7 @@ WARNINGS = WarningPolicy()
 
 @dataclass  # not frozen: a small fit feels it
 class FitOptions:
-    """How a table is fitted; values that are not allowed are refused.
-
-    Parameters
-    ----------
-    negatives : {"raise", "allow"}, default="raise"
-        What to do with cells below zero: refuse them, or fit the margins only.
-    tol, max_iter, n_threads
-        As in ``a1gm.fit``.
-    progress : callable, optional
-        Called with the rows done so far and the fraction of the files read.
-    """
+    """How a table is fitted; values that are not allowed are refused."""
 
     negatives: Negatives = "raise"
     on_undetermined: OnUndetermined = "warn"

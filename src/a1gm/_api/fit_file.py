@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any
 
-from a1gm._api.fit import FitOptions, fit_patterns
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._base.words import MOST_NAMED, listed, named
+from a1gm._base.words import MOST_NAMED, named
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.accumulate import Gathered
@@ -20,69 +19,28 @@ from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, Option, TableTooLargeError
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
 
-
-# ---------------------------------------------------------------------- options
-class FileOptions(TypedDict, total=False):
-    """Options of both functions: see :class:`TableOptions` and :class:`FitOptions`."""
-
-    columns: Sequence[str] | None
-    exclude: Sequence[str] | None
-    id: Sequence[str] | None
-    missing: Sequence[str] | None
-    delimiter: str | None
-    decimal: str | None
-    thousands: str | None
-    encoding: str
-    sheet: str | None
-    skip_bad: bool
-    batch_rows: int | None
-    negatives: Negatives
-    tol: float
-    max_iter: int
-    n_threads: int | None
-    progress: Progress | None
-
-
-def split_options(options: Mapping[str, Any]) -> tuple[TableOptions, FitOptions]:
-    """Validate the options; split them into reading and fitting options."""
-    given = dict(options)
-    for name in given:
-        if name not in (*FileOptions.__annotations__, "on_undetermined"):
-            known = listed(list(FileOptions.__annotations__), most=99)
-            raise TypeError(f"There is no option {name!r}. There are: {known}.")
-    fitting = {f.name: given.pop(f.name) for f in fields(FitOptions) if f.name in given}
-    return TableOptions(**given), FitOptions(**fitting)
-
-
-def takes_file_options(function: _Function) -> _Function:
-    """Write the shared options into the signature and the docstring of a function."""
-    signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())[:-1]
-    for kind in (TableOptions, FitOptions):
-        for option in inspect.signature(kind).parameters.values():
-            if option.name in FileOptions.__annotations__:
-                parameters.append(option.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    text = inspect.getdoc(function)
-    if text is not None:  # python -OO has none
-        described = [
-            (inspect.getdoc(kind) or "").partition("----------\n")[2].rstrip()
-            for kind in (TableOptions, FitOptions)
-        ]
-        function.__doc__ = text.replace("{shared options}", "\n".join(described))
-    return function
-
-
-# -------------------------------------------------------------------------- fit
-@takes_file_options
 def fit_file(
     path_or_paths: PathOrPaths,
     *,
     on_undetermined: OnUndetermined = "warn",
     uncertainty: bool = False,
-    **options: Unpack[FileOptions],
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    id: Sequence[str] | None = None,
+    missing: Sequence[str] = (),
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str = "utf-8",
+    sheet: str | None = None,
+    skip_bad: bool = False,
+    batch_rows: int | None = None,
+    negatives: Negatives = "raise",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
 ) -> RankOneFit:
     r"""Fit a table that lies in one file or several, larger than memory or not.
 
@@ -102,7 +60,42 @@ def fit_file(
         Keep what ``fit.uncertainty()`` and ``fit.divergence`` need of the scatter of
         the cells. Without it they read the files again, and a fit that was saved has
         neither. Not kept where nearly every row has its own pattern of holes.
-    {shared options}
+    columns : sequence of str, optional
+        Columns of the table. Default: every number column that is not a label.
+    exclude : sequence of str, optional
+        Columns to leave out of the table; they are passed through.
+    id : sequence of str, optional
+        Columns that label the rows, also in messages; they are passed through. Default:
+        the index that pandas wrote, or the columns before the first one that is data.
+        Text, dates and number columns whose name is a label (``id``, ``year``,
+        ``store_nbr``, ...) are not data; a ``DataHintWarning`` names what was inferred.
+    missing : sequence of str, optional
+        Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
+        ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
+        ``-999.0``).
+    delimiter : str, optional
+        The character between the cells of text. Default: a tab for ``.tsv``, else a
+        comma.
+    decimal : str, optional
+        The decimal mark of text, ``"."`` or ``","``. Default: a point; a
+        ``DataHintWarning`` names points that may separate thousands.
+    thousands : str, optional
+        The character between groups of three digits in text. Default: none.
+    encoding : str, default="utf-8"
+        The encoding of text.
+    sheet : str, optional
+        The sheet of a spreadsheet. Default: the only one with cells in it.
+    skip_bad : bool, default=False
+        Whether to go on without files that cannot be read, among several; a
+        ``SkippedWarning`` names them.
+    batch_rows : int, optional
+        The most rows read at once. Default: pieces of a few megabytes.
+    negatives : {"raise", "allow"}, default="raise"
+        What to do with cells below zero: refuse them, or fit the margins only.
+    tol, max_iter, n_threads
+        As in ``a1gm.fit``.
+    progress : callable, optional
+        Called with the rows done so far and the fraction of the files read.
 
     Returns
     -------
@@ -138,9 +131,24 @@ def fit_file(
     >>> fit.row_factor[:]
     array([ 6., 12.])
     """
-    reading, fitting = split_options({**options, "on_undetermined": on_undetermined})
+    text = delimiter, decimal, thousands, encoding, sheet
+    reading = TableOptions(columns, exclude, id, missing, *text, skip_bad, batch_rows)
+    how = tol, max_iter, n_threads, progress
+    fitting = FitOptions(negatives, on_undetermined, *how)
     files = TableFiles(find_files(path_or_paths), reading)
     return fit_files(files, fitting, uncertainty=uncertainty)
+
+
+def split_options(
+    options: Mapping[str, Any], on_undetermined: OnUndetermined
+) -> tuple[TableOptions, FitOptions]:
+    """Validate the options of `fit_file`; split them into reading and fitting."""
+    reading: dict[str, Any] = {}
+    fitting: dict[str, Any] = {"on_undetermined": on_undetermined}
+    known = [option.name for option in fields(FitOptions)]
+    for name, value in options.items():
+        (fitting if name in known else reading)[name] = value
+    return TableOptions(**reading), FitOptions(**fitting)
 
 
 def fit_files(

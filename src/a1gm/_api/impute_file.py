@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
-from a1gm._api.fit_file import (
-    FileOptions,
-    files_of,
-    fit_files,
-    split_options,
-    takes_file_options,
-)
+from a1gm._api.fit_file import files_of, fit_files, split_options
 from a1gm._base.atomic import check_target
 from a1gm._base.types import OnUndetermined
 from a1gm._base.words import shown
@@ -34,7 +29,6 @@ from a1gm._write.fill import FillFiles, format_of, is_stream
 from a1gm.exceptions import LabelError, Option, ParameterError
 
 
-@takes_file_options
 def impute_file(
     src: PathOrPaths,
     dst: str | os.PathLike[str],
@@ -45,7 +39,7 @@ def impute_file(
     round: Rounding = None,
     overwrite: bool = False,
     on_undetermined: OnUndetermined | None = None,
-    **options: Unpack[FileOptions],
+    **options: Any,
 ) -> RankOneFit:
     r"""Write a table file with its missing cells filled.
 
@@ -83,7 +77,8 @@ def impute_file(
         What to do about cells that the data do not determine; they stay missing. By
         default a warning, unless ``fit_file`` has warned about these files; with
         ``fit``, the value of the fit.
-    {shared options}
+    **options
+        As in ``a1gm.fit_file``, without ``uncertainty``.
 
     Returns
     -------
@@ -117,15 +112,14 @@ def fill_file(
     dst: str | os.PathLike[str],
     fit: RankOneFit | None,
     on_undetermined: OnUndetermined | None,
-    options: FileOptions,
+    options: Mapping[str, Any],
     **how: Any,
 ) -> FillFiles:
     """Write a table file with its missing cells filled, and count them.
 
     ``how`` are the other options of ``impute_file``.
     """
-    given = {**options, "on_undetermined": on_undetermined or "warn"}
-    reading, fitting = split_options(given)
+    reading, fitting = split_options(options, on_undetermined or "warn")
     if how["interval"] is not None:
         check_level(how["interval"], "interval")
     check_rounding(how["round"])

@@ -12,6 +12,7 @@ from typing import Any
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
 from a1gm._base.bits import names_of_rows
+from a1gm._base.checks import is_count, need
 from a1gm._base.types import AnyArray, Negatives, OnUndetermined
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
@@ -19,10 +20,8 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._observe.accumulate import Accumulator, bytes_needed
 from a1gm._observe.codec import (
     from_arrays,
-    is_count,
     labels_from_json,
     labels_to_json,
-    need,
     read_archive,
     to_arrays,
     write_archive,

@@ -25,22 +25,15 @@ class Filled(NamedTuple):
     left: Left
 
 
-def fill_table(
-    X: Any, fills: Fills, *, in_place: bool = False, as_array: bool = False
-) -> Filled:
-    """Fill the missing cells of X.
+def fill_table(X: Any, fills: Fills) -> Filled:
+    """Fill the missing cells of X, which is not modified.
 
     Parameters
     ----------
     X : table
-        What the user passed; it is not modified unless ``in_place`` is set and it is a
-        writeable array of floats.
+        What the user passed.
     fills : Fills
         X as it was read, and the values of its missing cells.
-    in_place : bool
-        Write into X itself where that is possible.
-    as_array : bool
-        Return a NumPy array for a dense table of any kind.
 
     Returns
     -------
@@ -49,43 +42,32 @@ def fill_table(
         their type.
     """
     rows = fills.rows
-    if in_place:
-        fills.check()
     if isinstance(rows, SparseRows):
-        return _fill_sparse(X, rows, fills, in_place=in_place)
-    if rows.backend is not None and not as_array:
-        return _fill_frame(X, rows, fills.write)
-    return _fill_array(X, rows, fills.write, in_place=in_place, as_array=as_array)
+        return _fill_sparse(X, rows, fills)
+    fill = _fill_array if rows.backend is None else _fill_frame
+    return fill(X, rows, fills.write)
 
 
 # ------------------------------------------------------------------------- arrays
 Write: TypeAlias = Callable[[Sequence[Target]], Left]
 
 
-def _fill_array(
-    X: Any, rows: Rows, write: Write, *, in_place: bool, as_array: bool
-) -> Filled:
-    is_array = isinstance(X, np.ndarray) or rows.backend is None
-    array = np.asarray(np.ma.getdata(X)) if is_array else None
+def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
+    array = np.asarray(np.ma.getdata(X))
     has_mask = any(part[1] is not None for part in rows.parts)
-    if array is not None and array.dtype.kind in "iub" and not has_mask:
+    if array.dtype.kind in "iub" and not has_mask:
         write([None] * rows.n_cols)  # raises for bad cells
-        return Filled(array if in_place else array.copy(), Left(0, None))
-    if array is None:
-        out: AnyArray = np.empty((rows.n_rows, rows.n_cols))
-    elif in_place and array.flags.writeable and array.dtype in (np.float64, np.float32):
-        out = array
-    else:
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
-        out = np.empty_like(array, dtype, subok=False)
+        return Filled(array.copy(), Left(0, None))
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    out: AnyArray = np.empty_like(array, dtype, subok=False)
     left = write([out])
-    if isinstance(X, np.ma.MaskedArray) and not as_array:
+    if isinstance(X, np.ma.MaskedArray):
         out = np.ma.MaskedArray(out, mask=np.isnan(out))
     return Filled(out, left)
 
 
 # ------------------------------------------------------------------------- sparse
-def _fill_sparse(X: Any, rows: SparseRows, fills: Fills, *, in_place: bool) -> Filled:
+def _fill_sparse(X: Any, rows: SparseRows, fills: Fills) -> Filled:
     fills.check()
     if rows.absent == "missing":
         raise ParameterError(
@@ -95,9 +77,8 @@ def _fill_sparse(X: Any, rows: SparseRows, fills: Fills, *, in_place: bool) -> F
         )
     holes = np.flatnonzero(rows.missing)
     if not len(holes) and X.dtype.kind in "iub":
-        return Filled(X if in_place else X.copy(), Left(0, None))
-    is_own = in_place and X.format == "csr" and np.shares_memory(X.data, rows.values)
-    out = X if is_own else _sparse_copy(X, rows)
+        return Filled(X.copy(), Left(0, None))
+    out = _sparse_copy(X, rows)
     i = np.searchsorted(rows.ptr, holes, side="right") - 1
     j = rows.cols[holes].astype(np.int64)
     out.data[holes] = found = fills.values(i, j)

@@ -12,17 +12,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
+from a1gm._base.checks import is_array, is_count, need
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
 from a1gm._fit.table import STATISTICS, FitRows, Table
 from a1gm._observe.codec import (
     from_arrays,
-    is_array,
-    is_count,
     labels_from_json,
     labels_to_json,
-    need,
     read_archive,
     to_arrays,
     write_archive,

@@ -239,21 +239,3 @@ def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
     if unique and (len(set(labels)) < n or (str in types and len(types) > 1)):
         raise ValueError("its labels do not distinguish its columns")
     return list(labels)
-
-
-# ------------------------------------------------------------ what callers check
-def need(owner: str, holds: Any, what: str) -> None:
-    """Raise ValueError unless a value is one that its owner can have."""
-    if not holds:
-        raise ValueError(f"{what} is not what {owner} has")
-
-
-def is_array(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:
-    """Whether a value is an array of this type and shape."""
-    is_right = isinstance(value, np.ndarray) and value.dtype == np.dtype(dtype)
-    return is_right and value.shape == shape
-
-
-def is_count(value: Any, least: int = 0, most: int = 2**62) -> bool:
-    """Whether a value is a whole number from ``least`` up, below ``most``."""
-    return type(value) is int and least <= value < most

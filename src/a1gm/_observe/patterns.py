@@ -21,9 +21,9 @@ from a1gm._base.bits import (
     union,
     unpack_bits,
 )
+from a1gm._base.checks import is_array, is_count, need
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel import kernel
-from a1gm._observe.codec import is_array, is_count, need
 
 CELLS_AT_ONCE = 1 << 20
 _need = partial(need, "a table of patterns")

@@ -306,14 +306,20 @@ class RankOneImputer(Estimator):
         without_any = np.isnan(self.col_factor_) & np.isnan(self.fallback_)
         fallback = np.where(without_any, 0.0, self.fallback_)
         placed = self._columns.place(rows, otherwise=fallback)
-        filled = fill_table(X, placed, in_place=not self.copy, as_array=True)
-        table = filled.table
-        table = table.tocsc() if is_sparse(X) else table.astype(dtype, copy=False)
+        if is_sparse(X):
+            filled, left = fill_table(X, placed)
+            table = filled.tocsc()
+        else:
+            table = np.empty((rows.n_rows, rows.n_cols), dtype)
+            if not self.copy and type(X) is np.ndarray and X.dtype == dtype:
+                placed.check()  # before anything is written
+                table = X if X.flags.writeable else table
+            left = placed.write([table])
         if not kept.all():
             table = table[:, np.flatnonzero(kept)]
-        if filled.left.n:
+        if left.n:
             warn_user(
-                text_of_left_cells(filled.left.n) + " A row must observe something "
+                text_of_left_cells(left.n) + " A row must observe something "
                 "that was fitted together with the column of the hole; "
                 'fallback="column" fills such cells with the mean of their column.',
                 UndeterminedWarning,

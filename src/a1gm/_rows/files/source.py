@@ -53,43 +53,9 @@ HEAD_BYTES = 1 << 18  # read when a file is opened: its format and its header
 DEFAULT_MISSING = ("", "NA", "NaN", "nan")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TableOptions:
-    """Which columns form the table, and how text becomes numbers.
-
-    Parameters
-    ----------
-    columns : sequence of str, optional
-        Columns of the table. Default: every number column that is not a label.
-    exclude : sequence of str, optional
-        Columns to leave out of the table; they are passed through.
-    id : sequence of str, optional
-        Columns that label the rows, also in messages; they are passed through. Default:
-        the index that pandas wrote, or the columns before the first one that is data.
-        Text, dates and number columns whose name is a label (``id``, ``year``,
-        ``store_nbr``, ...) are not data; a ``DataHintWarning`` names what was inferred.
-    missing : sequence of str, optional
-        Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
-        ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
-        ``-999.0``).
-    delimiter : str, optional
-        The character between the cells of text. Default: a tab for ``.tsv``, else a
-        comma.
-    decimal : str, optional
-        The decimal mark of text, ``"."`` or ``","``. Default: a point; a
-        ``DataHintWarning`` names points that may separate thousands.
-    thousands : str, optional
-        The character between groups of three digits in text. Default: none.
-    encoding : str, default="utf-8"
-        The encoding of text.
-    sheet : str, optional
-        The sheet of a spreadsheet. Default: the only one with cells in it.
-    skip_bad : bool, default=False
-        Whether to go on without files that cannot be read, among several; a
-        ``SkippedWarning`` names them.
-    batch_rows : int, optional
-        The most rows read at once. Default: pieces of a few megabytes.
-    """
+    """Which columns form the table, and how text becomes numbers: see `fit_file`."""
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
