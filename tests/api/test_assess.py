@@ -174,17 +174,6 @@ def test_weighted_and_exposed_tables_are_judged_as_they_are_fitted(fits, name, h
         np.testing.assert_allclose(score, expected[method], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["weights", "exposure"])
-def test_equal_weights_change_nothing(name):
-    X, V = sales(), np.full((30, 8), 4.0)
-    plain = a1gm.assess(X, random_state=0)
-    found, four = (a1gm.assess(X, random_state=0, **{name: U}) for U in (V / V, V))
-    assert (found.n_hidden, found.coverage) == (plain.n_hidden, plain.coverage)
-    for method, score in plain.scores.items():
-        np.testing.assert_allclose(found.scores[method], score, rtol=1e-9)
-        np.testing.assert_allclose(four.scores[method][1:], score[1:], rtol=1e-9)
-
-
 def test_the_columns_of_a_frame_are_chosen():
     X = sales()
     frame = pd.DataFrame(X, columns=list("abcdefgh"))

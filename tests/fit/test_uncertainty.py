@@ -13,7 +13,6 @@ from a1gm._fit.sure.intervals import _quantiles
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
-    LabelError,
     NotRepresentableError,
     ParameterError,
     UndeterminedWarning,
@@ -144,15 +143,6 @@ def test_cells_of_weight_0_count_as_missing_in_totals_and_are_kept_by_impute():
     wanted = a1gm.fit(hidden).uncertainty().totals("row")
     np.testing.assert_allclose(fit.uncertainty().totals("row").value, wanted.value)
     assert fit.impute(X)[i, j] == X[i, j]
-
-
-def test_names_and_numbers_find_cells():
-    X = pd.DataFrame(counts(), columns=list("abcdef"))
-    u = a1gm.fit(X).uncertainty()
-    assert u.standard_error(3, "b") == u.standard_error(3, 1)
-    assert u.standard_error([3, 4], [1, 2]).shape == (2,)
-    with pytest.raises(LabelError):
-        u.standard_error(3, "z")
 
 
 # --------------------------------------------------------------------- containers
@@ -451,12 +441,6 @@ def test_lines_without_cells_have_no_total(exposed):
         found = u.totals(by, "fitted")
         assert np.isnan(found.value).tolist() == np.isnan(X).ravel().tolist()
         assert np.isnan(found.se).tolist() == np.isnan(X).ravel().tolist()
-
-
-def test_rows_of_zeros_are_in_no_index():
-    X = np.array([[1.0, 3.0, 5.0], [2.0, 4.0, nan], [0.0, 0.0, 0.0]])
-    u = a1gm.fit(X).uncertainty("poisson")
-    assert np.isnan(u.index(0, axis="row").value).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("axis", ["column", "row"])

@@ -132,20 +132,60 @@ def test_tables_that_share_nothing_are_blocks_that_need_no_warning():
 
 
 # -------------------------------------------------------------------------- faults
+def ones(*keys, bad=1.0):
+    """Tables of ones; the last has one cell with another value."""
+    tables = {key: np.ones((SIZES[key[0]], SIZES[key[1]])) for key in keys}
+    tables[keys[-1]][-2, 1] = bad
+    return tables
+
+
+ITEMS, STORES = ("user", "item"), ("item", "store")
+ONE = ones(ITEMS)
+ODD = (ITEMS, STORES, ("store", "user")), (ITEMS, ("user", "age"), ("item", "age"))
+
+
 @pytest.mark.parametrize(
-    "keys",
+    ("tables", "error", "match"),
     [
-        [("user", "user")],
-        [("user", "item"), ("item", "store"), ("store", "user")],
-        [("user", "item"), ("user", "age"), ("item", "age")],
+        ([np.ones((2, 2))], ParameterError, r"tables must be a mapping.*list"),
+        ({}, ParameterError, "at least one table"),
+        ({"user": np.ones((2, 2))}, ParameterError, "not a pair"),
+        # Closed chains of an odd number of tables, and two tables of the same sets.
+        (ones(("user", "user")), ParameterError, r"Table \('user', 'user'\)"),
+        (ones(*ODD[0]), ParameterError, r"Table \('store', 'user'\)"),
+        (ones(*ODD[1]), ParameterError, r"Table \('item', 'age'\)"),
+        (ones(ITEMS, ITEMS[::-1]), ParameterError, r"same entities.*'item', 'user'"),
+        (ONE | {("age", "item"): np.ones((3, 5))}, DataError, "5 columns.*'item'"),
+        (ONE | {STORES: np.ones((7, 5))}, DataError, r"has 7 rows.*6 columns"),
+        (ONE | {STORES: np.full((6, 5), np.nan)}, DataError, r"'store'\).*6 x 5"),
+        # Cells of a table that is read transposed.
+        (ones(ITEMS, STORES, bad=-2), NegativeValuesError, r"'store'\)\[4, 1\] = -2"),
+        (ones(ITEMS, STORES, bad=np.inf), InfiniteValuesError, r"'\)\[4, 1\] = inf"),
     ],
 )
-def test_a_circle_of_odd_length_is_refused(keys):
-    sizes = dict.fromkeys(("user", "item", "store", "age"), 3)
-    tables = {key: np.ones((sizes[key[0]], sizes[key[1]])) for key in keys}
-    row, col = keys[-1]
-    with pytest.raises(ParameterError, match=rf"Table \('{row}', '{col}'\)"):
+def test_tables_are_checked(tables, error, match):
+    with pytest.raises(error, match=match):
         a1gm.fit_relations(tables)
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (2.0, r"weights must be a mapping.*float"),
+        ({("item", "user"): 1.0}, "weights name"),
+        ({ITEMS: -1.0}, r"weight of \('user', 'item'\).*-1"),
+        ({ITEMS: True}, r"weight of \('user', 'item'\).*True"),
+        ({ITEMS: 0.0, ("city", "store"): 0}, "All weights are zero"),
+        ({("city", "store"): 0.0}, r"\('city', 'store'\)\) has weight 0"),
+    ],
+)
+def test_weights_are_checked(weights, match):
+    with pytest.raises(WeightsError, match=match):
+        a1gm.fit_relations(ones(ITEMS, ("city", "store")), weights)
+
+
+def test_two_tables_of_the_same_sets_may_have_weight_zero():
+    a1gm.fit_relations(ones(ITEMS, ITEMS[::-1]), {ITEMS[::-1]: 0.0})
 
 
 def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
@@ -158,27 +198,6 @@ def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
         a1gm.fit_relations(tables, passive)
     del tables["s", "t"], passive["s", "t"]
     assert np.isfinite(a1gm.fit_relations(tables, passive).factors["s"]).all()
-
-
-def test_two_tables_between_the_same_sets_are_refused():
-    tables = made([("user", "item"), ("item", "user"), ("user", "age")])
-    with pytest.raises(ParameterError, match=r"same entities.*\('item', 'user'\)"):
-        a1gm.fit_relations(tables)
-    a1gm.fit_relations(tables, {("item", "user"): 0.0})
-
-
-def test_sizes_must_agree():
-    tables = made(CHAIN)
-    tables["group", "item"] = np.ones((4, 5))
-    with pytest.raises(
-        DataError,
-        match=r"\('group', 'item'\) has 5 columns.*has 6 columns.*'item'",
-    ):
-        a1gm.fit_relations(tables)
-    tables = made(TURNED)
-    tables["item", "store"] = np.ones((7, 5))
-    with pytest.raises(DataError, match=r"has 7 rows.*has 6 columns"):
-        a1gm.fit_relations(tables)
 
 
 def test_names_must_agree():
@@ -200,56 +219,8 @@ def test_names_must_agree():
     a1gm.fit_nmmf(X, pd.DataFrame(np.ones((4, 6))), Z.to_numpy())
     fit = a1gm.fit_nmmf(X, Y.rename(columns={"z": "n"}), Z.loc[users])
     assert list(fit.impute(X)[0].columns) == items
-
-
-@pytest.mark.parametrize(
-    ("tables", "match"),
-    [
-        ([np.ones((2, 2))], r"tables must be a mapping.*list"),
-        ({}, "at least one table"),
-        ({"user": np.ones((2, 2))}, "not a pair"),
-    ],
-)
-def test_keys_are_checked(tables, match):
-    with pytest.raises(ParameterError, match=match):
-        a1gm.fit_relations(tables)
-
-
-@pytest.mark.parametrize(
-    ("weights", "match"),
-    [
-        (2.0, r"weights must be a mapping.*float"),
-        ({("item", "user"): 1.0}, "weights name"),
-        ({("user", "item"): -1.0}, r"weight of \('user', 'item'\).*-1"),
-        ({("user", "item"): True}, r"weight of \('user', 'item'\).*True"),
-        ({("user", "item"): 0.0, ("city", "store"): 0}, "All weights are zero"),
-        ({("city", "store"): 0.0}, r"\('city', 'store'\)\) has weight 0"),
-    ],
-)
-def test_weights_are_checked(weights, match):
-    with pytest.raises(WeightsError, match=match):
-        a1gm.fit_relations(made([("user", "item"), ("city", "store")]), weights)
-
-
-def test_only_fitted_tables_are_filled():
-    fit = a1gm.fit_relations(made(CHAIN))
-    with pytest.raises(ParameterError, match="not among the fitted"):
-        fit.impute({("a", "b"): np.ones((2, 2))})
-    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
-        fit.impute(np.ones((2, 2)))
-
-
-def test_bad_cells_are_named_as_their_owner_does():
-    tables = made(TURNED)
-    tables["item", "store"][4, 1] = -2.0  # read turned
-    with pytest.raises(NegativeValuesError, match=r"\('item', 'store'\)\[4, 1\] = -2"):
-        a1gm.fit_relations(tables)
-    tables["item", "store"][4, 1] = np.inf
-    with pytest.raises(InfiniteValuesError, match=r"\('item', 'store'\)\[4, 1\] = inf"):
-        a1gm.fit_relations(tables)
-    tables["item", "store"][:] = np.nan
-    with pytest.raises(DataError, match=r"\('item', 'store'\).*6 x 5"):
-        a1gm.fit_relations(tables)
+    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
+        fit.impute(Z=Z.loc[users, ["q", "p", "r"]])
 
 
 def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
@@ -304,30 +275,18 @@ def test_what_stays_missing_is_named_by_its_table():
             chain.impute({key: np.ones((3, 2))})
     with pytest.raises(NotNumericError, match=r"^\('c', 'u'\) holds text"):
         chain.impute({("c", "u"): np.array([["a", "b"], ["c", "d"]])})
-
-
-def test_names_of_a_table_to_fill_must_be_those_of_the_fit():
-    pd = pytest.importorskip("pandas")
-    Z = pd.DataFrame(np.ones((3, 2)), columns=["p", "q"])
-    fit = a1gm.fit_nmmf(np.ones((3, 2)), None, Z)
-    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
-        fit.impute(Z=Z[["q", "p"]])
-
-
-def turned_tables(make):
-    """A table of columns c x users, with a column of whole numbers."""
-    return {
-        ("u", "i"): np.ones((3, 2)),
-        ("c", "u"): make({"a": [1.0, None], "b": [1, 2], "d": [1.0, 3.0]}),
-    }
+    with pytest.raises(ParameterError, match="not among the fitted"):
+        chain.impute({("a", "b"): np.ones((2, 2))})
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
+        chain.impute(np.ones((2, 2)))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_turned_frame_is_filled_as_one_that_is_not(library):
     module = pytest.importorskip(library)
     make = module.table if library == "pyarrow" else module.DataFrame
-    tables = turned_tables(make)
-    given = tables["c", "u"]
+    given = make({"a": [1.0, None], "b": [1, 2], "d": [1.0, 3.0]})
+    tables = {("u", "i"): np.ones((3, 2)), ("c", "u"): given}
     filled = a1gm.fit_relations(tables).impute(tables)["c", "u"]
     upright = {("c", "u"): given, ("u", "i"): tables["u", "i"]}  # not turned
     expected = a1gm.fit_relations(upright).impute(upright)["c", "u"]
@@ -375,7 +334,7 @@ def test_an_index_that_only_counts_from_zero_is_no_names():
         model.transform(Z, Z=d.iloc[20:26])
 
 
-def test_a_poor_certificate_of_a_turned_frame_names_its_rows():
+def test_a_poor_certificate_of_a_turned_frame_is_a_warning():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     hard = np.where(rng.random((9, 9)) < 0.4, np.nan, rng.random((9, 9)))

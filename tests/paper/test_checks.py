@@ -112,11 +112,15 @@ def test_the_input_is_not_modified(function) -> None:
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("weight", ["1", None, -1.0, np.nan])
-def test_the_cost_refuses_bad_weights(weight) -> None:
+def test_weights_and_shapes_of_joint_tables_are_checked() -> None:
     tables = [[1.0, 2.0]], [[2.0, 4.0]], None
-    with pytest.raises(ParameterError, match="alpha"):
-        paper.nmmf_cost(tables, paper.rank1_nmmf(*tables), alpha=weight)
+    for weight in ("1", None, -1.0, np.nan):
+        with pytest.raises(ParameterError, match="alpha"):
+            paper.nmmf_cost(tables, paper.rank1_nmmf(*tables), alpha=weight)
+    with pytest.raises(DataError, match="Y has 3 columns and X has 2"):
+        paper.rank1_nmmf(np.ones((2, 2)), np.ones((1, 3)))
+    with pytest.raises(DataError, match="Z has 3 rows and X has 2"):
+        paper.rank1_nmmf(np.ones((2, 2)), None, np.ones((3, 1)))
 
 
 @pytest.mark.parametrize("number", [np.int64(2), np.float32(0.5), 1])

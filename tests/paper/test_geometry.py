@@ -80,11 +80,6 @@ def test_there_and_back(sizes, seed) -> None:
 
 
 @given(SIZES, SEEDS)
-def test_proposition_1_rank_one_means_no_two_body_theta(sizes, seed) -> None:
-    assert geometry.has_rank_one_theta(geometry.natural(*rank_one_triple(sizes, seed)))
-
-
-@given(SIZES, SEEDS)
 def test_proposition_1_no_two_body_theta_means_rank_one(sizes, seed) -> None:
     n, m, below, right = sizes
     rng = np.random.default_rng(seed)
@@ -130,21 +125,18 @@ def test_with_a_corner_eta_misses_the_product_by_a_known_amount(sizes, seed) -> 
 
 
 @given(SIZES, SEEDS)
-def test_the_projection_keeps_the_one_body_eta(sizes, seed) -> None:
-    triple = random_triple(sizes, seed)
-    before = geometry.one_body(geometry.expectation(*triple))
-    after = geometry.one_body(geometry.expectation(*geometry.project(*triple)))
-    for left, right in zip(before, after, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-10)
-
-
-@given(SIZES, SEEDS)
-def test_the_projection_is_theorem_1_and_has_rank_one(sizes, seed) -> None:
+def test_the_projection_is_theorem_1_with_rank_one_and_the_same_one_body_eta(
+    sizes, seed
+) -> None:
     triple = random_triple(sizes, seed)
     projected = geometry.project(*triple)
     w, h, a, b = rank1_nmmf(*triple)
     assert_same_triple(projected, (np.outer(w, h), np.outer(a, h), np.outer(w, b)))
     assert geometry.has_rank_one_theta(geometry.natural(*projected))
+    before = geometry.one_body(geometry.expectation(*triple))
+    after = geometry.one_body(geometry.expectation(*projected))
+    for left, right in zip(before, after, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-10)
 
 
 def test_two_body_eta_are_not_kept() -> None:
@@ -173,14 +165,11 @@ def test_pythagoras(sizes, seed, other) -> None:
     )
 
 
-def test_zero_cells_have_no_theta_but_an_eta() -> None:
+def test_zeros() -> None:
     X = [[0.0, 1.0], [1.0, 2.0]]
     with pytest.raises(DataError, match="zero cell"):
         geometry.natural(X)
     assert geometry.expectation(X)[1, 1] == 0.5
-
-
-def test_a_zero_triple_is_no_distribution() -> None:
     with pytest.raises(DataError, match="no distribution"):
         geometry.expectation(np.zeros((2, 2)))
 
@@ -195,7 +184,8 @@ def test_a_small_row_breaks_both_conditions_wherever_it_is(where) -> None:
 
 
 @given(SIZES, SEEDS)
-def test_small_lines_of_rank_one_keep_both_conditions(sizes, seed) -> None:
+def test_proposition_1_rank_one_keeps_both_conditions(sizes, seed) -> None:
+    """However small some rows and columns are."""
     rng = np.random.default_rng(seed)
     w, h, a, b = (10.0 ** rng.uniform(-8, 0, n) for n in sizes)
     triple = np.outer(w, h), np.outer(a, h), np.outer(w, b)
