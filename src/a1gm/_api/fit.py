@@ -13,9 +13,8 @@ import numpy as np
 from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.table import FitRows, Table
+from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns

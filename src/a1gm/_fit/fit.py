@@ -25,10 +25,18 @@ from a1gm._base.types import (
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fill import Rounding, check_rounding, fill_table, rounded_fills
-from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
-from a1gm._fit.long import filled_long, predicted
+from a1gm._fit.frames import (
+    FactorFrames,
+    factor_frames,
+    filled_long,
+    predicted,
+    table_frame,
+)
 from a1gm._fit.messages import (
     check_on_undetermined,
+    html_table,
+    one_line,
+    solver_in_words,
     text_of_left_cells,
     text_of_unplaced_rows,
     warn_undetermined,
@@ -37,7 +45,6 @@ from a1gm._fit.pattern import MissingPattern
 from a1gm._fit.place import FATES, Columns, Fates, UndeterminedCells, decided
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.save import save_fit
-from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter

@@ -11,8 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.frames import FactorFrames, check_backend, long_frame
-from a1gm._fit.long import filled_pairs
+from a1gm._fit.frames import FactorFrames, check_backend, filled_pairs, long_frame
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.long import Side
 from a1gm.exceptions import A1gmError, LabelError, ParameterError

@@ -1,17 +1,19 @@
-"""Warning and error texts about a fit and its missing cells."""
+"""Texts about a fit: warnings, errors, its summary as text and as HTML."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsInt
+from html import escape
+from typing import TYPE_CHECKING, Any, SupportsInt
 
 import numpy as np
 
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, first_place
-from a1gm._fit.place import UNBOUNDED, UNDETERMINED, Placed
+from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Placed
 from a1gm._rows.labels import Names
 from a1gm._solve.cell_error import SURELY_RIGHT
 from a1gm.exceptions import (
@@ -201,16 +203,57 @@ def text_of_unknown(
         return []
     parts: list[Text] = []
 
-    def named(place: tuple[int, int] | None) -> str | None:
+    def first(cells: Iterable[Any]) -> str | None:
+        place = fates.first(cells)
         return None if place is None else names.cell(*place)
 
     if fit.n_blocks > 1:
         parts.append(f"The table falls into {fit.n_blocks:,} blocks.")
     if totals.n_given_up:
-        first = named(fates.first_given_up())
-        parts.append(text_of_zeros(totals.n_given_up, first))
+        zeros = first(fates.zeros_given_up())
+        parts.append(text_of_zeros(totals.n_given_up, zeros))
     if n_unbounded or n_open:
-        cells = n_unbounded, n_open, named(fates.first_unknown())
+        cells = n_unbounded, n_open, first(fates.unknown_cells(below=EMPTY))
         is_listed = fates.rows.is_kept
         parts.append(text_of_unknown_cells(*cells, how=how, is_listed=is_listed))
     return separated(parts)
+
+
+# ------------------------------------------------------------------------- summaries
+def solver_in_words(solver: str, n_iter: int) -> str:
+    """Format the solver of a fit, with its number of iterations."""
+    return f"{solver}, {counted(n_iter, 'iteration')}" if n_iter else solver
+
+
+def one_line(name: str, summary: Mapping[str, str], between: str = ", ") -> str:
+    """Write a summary in one line."""
+    return f"{name}({between.join(f'{k}: {v}' for k, v in summary.items())})"
+
+
+def text_grid(grid: Sequence[Sequence[str]]) -> str:
+    """Write rows of words in columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    return "\n".join(
+        "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True))
+        for row in grid
+    )
+
+
+def html_grid(grid: Sequence[Sequence[str]]) -> str:
+    """Write rows of words as a table; the first row and column are headings."""
+    rows = [[escape(word) for word in row] for row in grid]
+    head = "".join(f"<th>{word}</th>" for word in rows[0])
+    body = "".join(
+        f"<tr><th>{row[0]}</th>{''.join(f'<td>{word}</td>' for word in row[1:])}</tr>"
+        for row in rows[1:]
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def html_table(name: str, summary: Mapping[str, str]) -> str:
+    """Write a summary as a table."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
+        for k, v in summary.items()
+    )
+    return f"<table><caption>{escape(name)}</caption>{rows}</table>"

@@ -462,34 +462,26 @@ class Groups:
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
         """0 or NaN for cells of components in which their row observes nothing."""
-        out = np.full(len(i), np.nan)
-        if not len(i) or not len(self._columns.graph.edges):
+        out, graph, n = np.full(len(i), np.nan), self._columns.graph, self._n
+        if not len(i) or not len(graph.edges):
             return out
         rows, at = np.unique(i, return_inverse=True)
-        kind = self._kinds(rows)[at]
-        order = np.argsort(kind, kind="stable")
+        start, stop = np.searchsorted(self.key, (rows * n, (rows + 1) * n)).tolist()
+        state = self.key % n * 4 + self.held * 2 + self.touched
         # Rows that observe the same components share their fates.
+        known: dict[bytes, int] = {}
+        names = (state[a:b].tobytes() for a, b in zip(start, stop, strict=True))
+        kind = np.array([known.setdefault(name, len(known)) for name in names])[at]
+        order = np.argsort(kind, kind="stable")
         for cells in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
-            fates = self._fates_of(int(i[cells[0]]))
+            row = at[cells[0]]
+            keys = slice(start[row], stop[row])
+            observed, touched = self.key[keys] % n, np.full(n, self.else_zeros)
+            touched[observed] = self.touched[keys]
+            held = observed[self.held[keys]]
+            fates = fates_of_row(graph, held, np.flatnonzero(touched))
             out[cells] = np.where(fates[component[cells]] == ZERO, 0.0, np.nan)
         return out
-
-    def _kinds(self, rows: Ints) -> Ints:
-        """A number for each row; rows with the same number observe alike."""
-        state = self.key % self._n * 4 + self.held * 2 + self.touched
-        start, stop = np.searchsorted(self.key, (rows * self._n, (rows + 1) * self._n))
-        known: dict[bytes, int] = {}
-        ends = zip(start.tolist(), stop.tolist(), strict=True)
-        names = (state[first:last].tobytes() for first, last in ends)
-        return np.array([known.setdefault(name, len(known)) for name in names])
-
-    def _fates_of(self, row: int) -> SmallInts:
-        keys = slice(*np.searchsorted(self.key, (row * self._n, (row + 1) * self._n)))
-        component = self.key[keys] - row * self._n
-        touched = np.full(self._n, self.else_zeros)
-        touched[component] = self.touched[keys]
-        held = component[self.held[keys]]
-        return fates_of_row(self._columns.graph, held, np.flatnonzero(touched))
 
 
 def _group(
@@ -734,27 +726,21 @@ class Fates:
         parts = (np.concatenate(part) for part in zip(*found, strict=True))
         return UndeterminedCells(*parts)
 
-    def first_unknown(self) -> tuple[int, int] | None:
-        """Place of the first missing cell without a value, empty rows aside."""
-        if self.rows.is_kept:
-            for rows, cols, _ in self.unknown_cells(below=EMPTY):
-                return int(rows[0]), int(cols[0])
-        return None
-
-    def first_given_up(self) -> tuple[int, int] | None:
-        """Place of the first observed zero that no minimiser fits."""
-        if not self.rows.is_kept:
-            return None
+    def zeros_given_up(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield rows and columns of the observed zeros that no minimiser fits."""
         for start, stop in self.pieces():
             patterns, is_zero = self.rows.read(start, stop)
             component = self.component[patterns]
             apart = self.observed(start, stop) & self._positive_cols
             apart &= component[:, None] != self.graph.label
             apart[is_zero | (component < 0)] = False
-            found = np.argwhere(apart)
-            if len(found):
-                return start + int(found[0, 0]), int(found[0, 1])
-        return None
+            i, j = np.nonzero(apart)
+            yield start + i, j
+
+    def first(self, cells: Iterable[Any]) -> tuple[int, int] | None:
+        """Position of the first of some cells; None where the rows are gone."""
+        positions = ((int(i[0]), int(j[0])) for i, j, *_ in cells if len(i))
+        return next(positions, None) if self.rows.is_kept else None
 
     def empty_rows(self, most: int) -> tuple[list[int], int]:
         """The first rows without an observed cell, and how many there are."""

@@ -83,7 +83,7 @@ def _write_fit(
 ) -> None:
     """Write both factors beside their labels, the summary and the model."""
     from a1gm._base.atomic import output_folder
-    from a1gm._fit.show import solver_in_words
+    from a1gm._fit.messages import solver_in_words
     from a1gm._write.fill import names_of_rows, one_batch, write_factor
 
     (n, m), row_names, column = fit.shape, names_of_rows(files), "column"

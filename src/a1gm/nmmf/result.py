@@ -13,9 +13,14 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._fit.fit import RankOneFit, Solution
-from a1gm._fit.messages import text_of_convergence, warn_undetermined
+from a1gm._fit.messages import (
+    html_table,
+    one_line,
+    solver_in_words,
+    text_of_convergence,
+    warn_undetermined,
+)
 from a1gm._fit.place import EMPTY, UNBOUNDED, Placed, UndeterminedCells
-from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows import Rows
 from a1gm._rows.labels import Names, text_of_label

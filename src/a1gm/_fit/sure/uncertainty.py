@@ -15,9 +15,8 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import labelled_frame
-from a1gm._fit.lazy_rows import LazyRows
+from a1gm._fit.messages import html_grid, html_table, one_line, text_grid
 from a1gm._fit.place import FINITE, ZERO, Fills
-from a1gm._fit.show import html_grid, html_table, one_line, text_grid
 from a1gm._fit.sure.arguments import (
     Axis,
     By,
@@ -32,6 +31,7 @@ from a1gm._fit.sure.information import Information, resistance, spread
 from a1gm._fit.sure.intervals import Holes
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
+from a1gm._fit.table import LazyRows
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import DataError, ParameterError
