@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
 import skops.io
 from support.frames import holed_table
+from ways.containers import pandas_frame, sparse_table
+from ways.file_ways import masks_on_disk, write_parquet
+from ways.ways import loaded
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._observe import accumulate
 from a1gm.exceptions import (
     FileFormatError,
     MissingExtraError,
@@ -32,81 +33,91 @@ def table(n=40, m=6, share=0.3, seed=0):
     return holed_table(n, m, share, seed)
 
 
-def blocks():
-    X = np.array([[1.0, 2.0, np.nan], [2.0, 4.0, np.nan], [np.nan, np.nan, 3.0]])
-    return a1gm.fit(X, on_undetermined="ignore"), X
+def plain(folder=None):
+    return a1gm.fit(table()), table()
 
 
-def zeros():
-    X = np.array([[0.0, 5.0], [5.0, np.nan]])
-    return a1gm.fit(X, on_undetermined="ignore"), X
-
-
-def wide():
-    X = table(400, 900, 0.5)
-    return a1gm.fit(X), X
-
-
-def sparse():
+def sparse(folder):
     X = table(share=0.6)
-    rows, cols = np.nonzero(~np.isnan(X))
-    S = sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
-    return a1gm.fit(S, absent="missing"), X
+    return a1gm.fit(sparse_table(X), absent="missing"), X
 
 
-def plain():
-    X = table()
-    return a1gm.fit(X), X
-
-
-def assert_same(fit, other):
-    np.testing.assert_array_equal(other.row_factor, fit.row_factor)
-    np.testing.assert_array_equal(other.col_factor, fit.col_factor)
-    np.testing.assert_array_equal(other.row_block, fit.row_block)
-    assert other.certificate == fit.certificate
-    np.testing.assert_equal(other.divergence, fit.divergence)
-    assert (other.solver, other.n_iter, other.n_blocks) == (
-        fit.solver,
-        fit.n_iter,
-        fit.n_blocks,
+def masks_of_a_file(folder):
+    """A file of too many patterns for a table of them, its divergence known."""
+    X = np.array(
+        [
+            [0.0, 5, nan, nan, nan],
+            [5, nan, nan, nan, nan],
+            [nan, nan, 2, 4, nan],
+            [nan, nan, nan, 3, nan],
+            [nan, nan, nan, nan, nan],
+            [nan, nan, 0, 0, nan],
+        ]
     )
-    assert list(other.undetermined) == list(fit.undetermined)
-    assert other.pattern.n_missing == fit.pattern.n_missing
+    with masks_on_disk():
+        fit = a1gm.fit_file(write_parquet(X, folder / "table.parquet"))
+    assert fit.divergence >= 0.0
+    return fit, pandas_frame(X)
 
 
-@pytest.mark.parametrize("make", [plain, blocks, zeros, wide, sparse])
-def test_a_file_keeps_the_whole_fit(make, tmp_path):
-    fit, X = make()
-    fit.save(tmp_path / "fit.npz")
-    other = a1gm.load(tmp_path / "fit.npz")
-    assert_same(fit, other)
-    np.testing.assert_array_equal(
-        other.impute(X, on_undetermined="ignore"),
-        fit.impute(X, on_undetermined="ignore"),
-    )
+def of(X):
+    return lambda folder: (a1gm.fit(X), X)
 
 
+MAKERS = {
+    "plain": plain,
+    "blocks": of(np.array([[1.0, 2.0, nan], [2.0, 4.0, nan], [nan, nan, 3.0]])),
+    "zeros": of(np.array([[0.0, 5.0], [5.0, nan]])),
+    "wide": of(table(400, 900, 0.5)),
+    "sparse": sparse,
+    "masks of a file": masks_of_a_file,
+}
+
+
+def by_joblib(fit, folder):
+    joblib.dump(fit, folder / "fit.joblib")
+    return joblib.load(folder / "fit.joblib")
+
+
+TRAVELS = {
+    "saved": loaded,
+    "saved twice": lambda fit, folder: loaded(loaded(fit, folder), folder),
+    "pickle": lambda fit, _: pickle.loads(pickle.dumps(fit)),
+    "saved and pickled": lambda fit, folder: pickle.loads(
+        pickle.dumps(loaded(fit, folder))
+    ),
+    "joblib": by_joblib,
+    "copy": lambda fit, _: copy.copy(fit),
+    "deep copy": lambda fit, _: copy.deepcopy(fit),
+}
+NUMBERS = (
+    *("shape", "certificate", "converged", "divergence", "solver", "n_iter"),
+    *("n_blocks", "n_undetermined", "attained", "col_labels"),
+)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 @pytest.mark.parametrize("looked", [False, True])
-@pytest.mark.parametrize("make", [plain, blocks, zeros, sparse])
-def test_pickle_joblib_and_copies(make, looked, tmp_path):
-    fit, X = make()
+@pytest.mark.parametrize("travel", TRAVELS)
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_whole_fit_travels(make, travel, looked, tmp_path):
+    fit, X = MAKERS[make](tmp_path)
     if looked:  # every cached property is there when it travels
         _ = fit.pattern, fit.certificate, fit.undetermined, fit.row_block
         fit.reconstruct()
         repr(fit)
         repr(fit.pattern)
-    joblib.dump(fit, tmp_path / "fit.joblib")
-    for other in (
-        pickle.loads(pickle.dumps(fit)),
-        joblib.load(tmp_path / "fit.joblib"),
-        copy.copy(fit),
-        copy.deepcopy(fit),
-    ):
-        assert_same(fit, other)
-        np.testing.assert_array_equal(other.reconstruct(), fit.reconstruct())
-        np.testing.assert_array_equal(other.transform(X), fit.transform(X))
-        assert repr(other) == repr(fit)
-        assert repr(other.pattern) == repr(fit.pattern)
+    other = TRAVELS[travel](fit, tmp_path)
+    for name in ("row_factor", "col_factor", "row_block", "col_block"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(fit, name), name)
+    for name in NUMBERS:
+        np.testing.assert_equal(getattr(other, name), getattr(fit, name), name)
+    assert list(other.undetermined) == list(fit.undetermined)
+    assert other.pattern.n_missing == fit.pattern.n_missing
+    assert (repr(other), repr(other.pattern)) == (repr(fit), repr(fit.pattern))
+    np.testing.assert_array_equal(other.reconstruct(), fit.reconstruct())
+    np.testing.assert_array_equal(other.transform(X), fit.transform(X))
+    np.testing.assert_array_equal(other.impute(X), fit.impute(X))
 
 
 def test_labels_travel(tmp_path):
@@ -130,58 +141,6 @@ def test_a_file_keeps_which_columns_were_fitted(tmp_path):
     pd.testing.assert_frame_equal(
         a1gm.load(tmp_path / "fit.npz").impute(frame), fit.impute(frame)
     )
-
-
-def masked_fit(tmp_path, monkeypatch, X):
-    """Fit a file whose rows have too many patterns for a table of them."""
-    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
-    path = tmp_path / "t.csv"
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
-    frame.to_csv(path, index=False)
-    return a1gm.fit_file(path, on_undetermined="ignore"), path
-
-
-STREAMED = {
-    "one block": table(),
-    "blocks and zeros": np.array(
-        [
-            [0.0, 5, nan, nan, nan],
-            [5, nan, nan, nan, nan],
-            [nan, nan, 2, 4, nan],
-            [nan, nan, nan, 3, nan],
-            [nan, nan, nan, nan, nan],
-            [nan, nan, 0, 0, nan],
-        ]
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
-@pytest.mark.parametrize("name", STREAMED)
-def test_fits_on_streamed_bits_travel(name, tmp_path, monkeypatch):
-    X = STREAMED[name]
-    fit, path = masked_fit(tmp_path, monkeypatch, X)
-    fit.save(tmp_path / "fit.a1gm")
-    loaded = a1gm.load(tmp_path / "fit.a1gm")
-    for other in (loaded, pickle.loads(pickle.dumps(loaded))):
-        np.testing.assert_array_equal(other.col_factor, fit.col_factor)
-        np.testing.assert_array_equal(other.transform(X), fit.transform(X))
-        for what in (
-            *("shape", "certificate", "converged", "solver", "n_iter", "n_blocks"),
-            *("n_undetermined", "attained", "col_labels"),
-        ):
-            assert getattr(other, what) == getattr(fit, what), what
-        assert str(other)
-        options = {"overwrite": True, "on_undetermined": "ignore"}
-        a1gm.impute_file(path, tmp_path / "b.csv", fit=other, **options)
-        a1gm.impute_file(path, tmp_path / "c.csv", fit=fit, **options)
-        np.testing.assert_allclose(
-            pd.read_csv(tmp_path / "b.csv"), pd.read_csv(tmp_path / "c.csv"), rtol=1e-12
-        )
-    np.testing.assert_array_equal(loaded.row_factor, fit.row_factor)
-    loaded.save(tmp_path / "again.a1gm")
-    again = a1gm.load(tmp_path / "again.a1gm")
-    assert again.n_undetermined == fit.n_undetermined
 
 
 def test_a_file_is_not_replaced_unasked(tmp_path):
