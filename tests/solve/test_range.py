@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from support import oracles
 from support.tables import make_table, tables
 
@@ -63,8 +64,6 @@ def test_cells_far_apart(name):
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("way", ["dense", "sparse", "pieces"])
 def test_factors_out_of_range_are_refused_by_name(name, way):
-    from scipy.sparse import csr_array
-
     X, which = np.array(REFUSED[name][0]), REFUSED[name][1]
     i, j = np.nonzero(~np.isnan(X))
     stored = csr_array((X[i, j], (i, j)), shape=X.shape)
@@ -86,13 +85,23 @@ def test_fills_out_of_range_are_refused():
         fit.impute([[1e308, nan, nan]])
 
 
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("size", [1e-320, 1e308])
+def test_weights_that_lose_digits_are_refused(name, form, size):
+    V = np.array([[1.0, 1.0], [1.0, size]])
+    options = {} if form is np.asarray else {"absent": "missing"}
+    with pytest.raises(NotRepresentableError, match="weights of row 1"):
+        a1gm.fit(form(np.ones((2, 2))), **{name: V}, **options)
+
+
 def test_weights_out_of_range():
     X = np.array([[1e-60, 1e-60, nan], [nan, 1e200, 1e200]])
     V = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 1.0]])
     fit = a1gm.fit(X, weights=V)
     np.testing.assert_allclose(fit.row_factor, [3e-60, 3e200], rtol=1e-12)
     X = np.array([[1e-200, 1e200], [1.0, nan]])
-    with pytest.raises(NotRepresentableError, match="weighted cells of this table are"):
+    with pytest.raises(NotRepresentableError, match="weighted cells of row 0"):
         a1gm.fit(X, weights=np.array([[1e-200, 1e200], [1.0, 1.0]]))
 
 

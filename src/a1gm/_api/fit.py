@@ -257,7 +257,7 @@ def fit_patterns(
         backend=getattr(here, "backend", None),
         takes_negatives=options.negatives == "allow",
         is_weighted=getattr(here, "weights", None) is not None,
-        is_exposed=seen.exposure_exponent is not None,
+        is_exposed=getattr(here, "exposed", False),
         choice=getattr(here, "choice", None),
         **more,
     )
@@ -288,8 +288,7 @@ class _RowFactors:
         sums = seen.sum_of_row if pattern is not None else statistics.row_sums
         empty = ~statistics.nonempty_patterns()
         scale = np.where(empty, np.nan, solved.factors.pattern_scale)
-        exponent = seen.exponent - (seen.exposure_exponent or 0)
-        return cls(sums, pattern, scale, exponent)
+        return cls(sums, pattern, scale, seen.exponent)
 
     def __call__(self, start: int, stop: int) -> Floats:
         sums = self.sums[start:stop]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.float_range import TOO_FAR_APART, product
-from a1gm._base.types import AnyArray, Floats, Negatives
+from a1gm._base.float_range import LEAST, TOO_FAR_APART
+from a1gm._base.types import AnyArray, Floats, Ints, Negatives
 from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.accumulate import Accumulator, Gathered
 from a1gm._observe.patterns import Patterns, pairs_of
@@ -26,7 +25,7 @@ from a1gm.exceptions import (
 
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
 SAME = 1e-13  # relative: sums of the same numbers on two scales
-LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
+MOST = 2.0**1020  # above, sums of weighted cells may overflow
 MANY_CELLS = 1 << 18  # of a piece
 
 
@@ -196,65 +195,51 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
 # as they are, so no rate X / E is ever formed.
 def _observe_stored_weights(source: SparseRows) -> Patterns:
     """Pairs of the stored cells that count, every row a pattern of its own."""
-    weights, exposed = source.weights, source.exposed
+    weights = source.weights
     assert weights is not None
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
     check_stored_cells(cells, None)  # weights take no negatives
-    x, v = cells.values, weights.values[used]
-    of_weights, exponent = _exponents([(x, v)], len(x), exposed=exposed)
-    if of_weights:
-        v = np.ldexp(v, -of_weights)
-    times = np.ones(1) if exposed else v
-    sums = product(x, times, exponent=-exponent) if exponent else x * times
+    v = weights.values[used]
+    sums = _check_range(cells.values, v, cells.row_of_cell, exposed=source.exposed)
     seen = Patterns(cells.n_cols, ptr=cells.ptr, cols=cells.cols, sums=sums, weights=v)
-    seen.exponent, seen.sum_of_row = exponent, seen.row_sums
-    seen.exposure_exponent = of_weights if exposed else None
+    seen.sum_of_row = seen.row_sums
     return seen
 
 
 def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
-    """One pass, again on another scale where numbers leave float64."""
-    exposed = source.exposed
     say_if_slow()
+    every, exposed = slice(0, source.n_rows), source.exposed
     n_cells = source.n_rows * source.n_cols
-    threads = threads_for(n_cells, n_threads)
-
-    def look(of_weights: int, exponent: int) -> Any:
-        scale = math.ldexp(1.0, -of_weights)
-        args = source.parts, V.parts, threads, scale, exponent, TABLE_CELLS, exposed
-        return kernel.observe_weighted(*args)
-
-    of_weights = exponent = 0
-    *found, of_weight, of_cell, are_fit = look(0, 0)
+    options = threads_for(n_cells, n_threads), 1.0, 0, TABLE_CELLS, exposed
+    *found, of_weight, of_cell, are_fit = kernel.observe_weighted(
+        source.parts, V.parts, *options
+    )
     if not are_fit or of_weight[1] == 0.0:
         _check_weighted_cells(source, V)
         if exposed:  # some are not known
-            V = table_of(np.nan_to_num(V.rows(slice(0, V.n_rows))))
-            *found, of_weight, of_cell, _ = look(0, 0)
-    if not (_are_in_range(of_weight, n_cells) and _are_in_range(of_cell, n_cells)):
-        pieces = ((piece, V.rows(rows)) for rows, piece in source.blocks())
-        of_weights, exponent = _exponents(pieces, n_cells, exposed=exposed)
-        *found, _, _, _ = look(of_weights, exponent)
+            V = table_of(np.nan_to_num(V.rows(every)))
+            *found, of_weight, of_cell, _ = kernel.observe_weighted(
+                source.parts, V.parts, *options
+            )
+    least, most = zip(of_weight, of_cell, strict=True)
+    if min(least) < LEAST or max(most) > MOST / n_cells:
+        X, row_of_cell = source.rows(every), np.arange(source.n_rows)[:, None]
+        _check_range(X, V.rows(every), row_of_cell, exposed=exposed)
     row_sums, is_wide, form = found
     if is_wide:
         bits, positive, col_sums, has_zero = form
         seen = Patterns(source.n_cols, bits, positive if has_zero else None)
         seen.row_margin, seen.col_margin = row_sums, col_sums
-        seen.weights = _array_of(V, of_weights)
+        seen.weights = _array_of(V)
     else:
-        if np.isnan(row_sums).any():
-            raise NotRepresentableError(
-                "The weights of proportional rows are further apart than float64 "
-                "reaches (1e-308 to 1e308). Multiply the weights of a row by a power "
-                "of ten."
-            )
+        if (lost := np.isnan(row_sums)).any():  # on the scale of proportional rows
+            _refuse_range("weights", int(lost.argmax()))
         pattern_of_row, weights, sums = form
         i, j = np.nonzero(weights)
         seen = pairs_of(i, j, sums[i, j], weights[i, j], len(weights), source.n_cols)
         seen.pattern_of_row = pattern_of_row
-    seen.sum_of_row, seen.exponent = row_sums, exponent
-    seen.exposure_exponent = of_weights if exposed else None
+    seen.sum_of_row = row_sums
     return seen
 
 
@@ -266,61 +251,33 @@ def _check_weighted_cells(source: Rows, V: Rows) -> None:
     check_piece(source, X, 0, None)
 
 
-def _array_of(V: Rows, exponent: int) -> AnyArray:
-    """The weights in one array: where they lie, if they lie in one and as they are."""
+def _array_of(V: Rows) -> AnyArray:
+    """The weights in one array: where they lie, if they lie in one."""
     (values, mask, validity, *_), *more = V.parts
-    if exponent or more or mask is not None or validity is not None:
-        return np.ldexp(V.rows(slice(0, V.n_rows)), -exponent)
+    if more or mask is not None or validity is not None:
+        return V.rows(slice(0, V.n_rows))
     return values
 
 
-def _are_in_range(ends: tuple[float, float], n: int) -> bool:
-    """Whether sums of n numbers between these ends keep their digits."""
-    least, most = ends
-    return (least, most) == (math.inf, 0.0) or (
-        least >= 2.0**LOWEST
-        and math.isfinite(most)
-        and math.frexp(most)[1] + n.bit_length() <= HIGHEST
+def _check_range(X: Floats, V: Floats, row_of_cell: Ints, *, exposed: bool) -> Floats:
+    """Return the weighted cells; raise if sums of them or of weights lose digits."""
+    used = (V > 0.0) & ~np.isnan(X)
+    with np.errstate(all="ignore"):
+        cells = X if exposed else X * V
+    for what, size, counts in (
+        ("weights", V, used),
+        ("weighted cells", cells, used & (X > 0.0)),
+    ):
+        lost = counts & ~((size >= LEAST) & (size <= MOST / max(X.size, 1)))
+        if lost.any():
+            rows = np.broadcast_to(row_of_cell, lost.shape)
+            _refuse_range(what, int(rows[lost][0]))
+    return cells
+
+
+def _refuse_range(what: str, row: int) -> NoReturn:
+    raise NotRepresentableError(
+        f"The {what} of row {row}, or their sums, are outside the range of float64 "
+        "(about 1e-308 to 1e308). Multiply the weights or the cells by powers of ten "
+        "that bring them closer to 1."
     )
-
-
-def _exponents(
-    pieces: Iterable[tuple[Floats, Floats]], n: int, *, exposed: bool
-) -> tuple[int, int]:
-    """Powers of two by which weights, and then n weighted cells, are divided.
-
-    Nothing is scaled where it need not be. Only ratios of weights count in a fit.
-
-    Raises
-    ------
-    NotRepresentableError
-        No power of two keeps the largest finite and all digits of the smallest.
-    """
-    of_weights, of_cells = [], []
-    for X, V in pieces:
-        used = (V > 0.0) & ~np.isnan(X)
-        x, v = X[used], V[used]
-        powers = np.frexp(v)[1].astype(np.int64)
-        of_cell = (np.frexp(x)[1] + (0 if exposed else powers))[x > 0.0]
-        of_weights += [powers.min(), powers.max()] if len(powers) else []
-        of_cells += [of_cell.min(), of_cell.max()] if len(of_cell) else []
-    first = _exponent_in_range(of_weights, n, "weights")
-    less = 0 if exposed else first
-    second = _exponent_in_range(of_cells, n, "weighted cells", less)
-    return first, second
-
-
-def _exponent_in_range(powers: list[Any], n: int, what: str, less: int = 0) -> int:
-    """A power of two by which n numbers of these powers are divided; 0 if it can be."""
-    if not powers:
-        return 0
-    low, high = int(min(powers)) - 1 - less, int(max(powers)) - less + n.bit_length()
-    if low >= LOWEST and high <= HIGHEST:
-        return 0
-    if high - low > HIGHEST - LOWEST:
-        raise NotRepresentableError(
-            f"The {what} of this table are further apart than float64 reaches (1e-308 "
-            "to 1e308). Multiply rows, columns or weights by powers of ten that bring "
-            "them closer together."
-        )
-    return high - HIGHEST if high > HIGHEST else low - LOWEST

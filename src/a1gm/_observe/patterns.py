@@ -59,8 +59,6 @@ class Patterns:
         of the row; the divergence of all rows from their means and the sum of r log r.
     exponent : int
         All sums are those of the data times ``2**-exponent``.
-    exposure_exponent : int or None
-        Weights that are exposures are times ``2**-exposure_exponent``; else None.
     n_negative : int
         Negative cells of the data.
     sum_of_row : ndarray, or None
@@ -85,7 +83,6 @@ class Patterns:
     squares: Any = None
     logs: Any = None
     exponent: int = 0
-    exposure_exponent: int | None = None
     n_negative: int = 0
     sum_of_row: Any = None
     pattern_of_row: Any = None
@@ -403,8 +400,7 @@ class Patterns:
                 _need(found is None or not (found < 0.0).any(), "a sum below zero")
         self._check_cells(n)
         self._check_rows(n)
-        for power in (self.exponent, self.exposure_exponent or 0):
-            _need(type(power) is int and abs(power) < 2048, "exponent")
+        _need(is_count(self.exponent, -2047, 2048), "exponent")
         _need(is_count(self.n_negative), "n_negative")
 
     def _check_cells(self, n: int) -> None:

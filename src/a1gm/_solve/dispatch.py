@@ -8,18 +8,16 @@ Three fast ways do all of this in one call of the kernel where they can.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.float_range import product
-from a1gm._base.types import Floats, Solver
+from a1gm._base.types import Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
@@ -46,13 +44,6 @@ PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
 WEIGHTED_SWEEPS = 400  # listing the cells of a table with weights costs as much
 
 
-class Rereadable(Protocol):
-    """A table that can be read again, in blocks of rows."""
-
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield the place of some rows, and their cells."""
-
-
 @dataclass
 class Solved:
     """Factors, the statistics they fit, and the components of the table.
@@ -73,13 +64,16 @@ class Solved:
 
 def solve_patterns(
     seen: Patterns,
-    source: AnyRows | Rereadable | None = None,
+    source: Any = None,
     *,
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
 ) -> Solved:
-    """Solve what a pass has found; the source is read again only if it must be."""
+    """Solve what a pass has found.
+
+    ``source`` has the rows in ``blocks``; they are read again only if they must be.
+    """
     read_cells = None
     if source is not None and not isinstance(source, SparseRows):
         here = source if isinstance(source, Rows) else None
@@ -334,11 +328,9 @@ def _solve_nested(
     )
 
 
-def _read_cells(source: Rereadable, seen: Patterns) -> Patterns:
+def _read_cells(source: Any, seen: Patterns) -> Patterns:
     """Sum, and weight, of every observed cell; every row is a pattern."""
-    V, exponent = seen.weights, seen.exponent
-    is_product = V is not None and seen.exposure_exponent is None
-    scale = 1.0 if is_product else math.ldexp(1.0, -exponent)
+    V, scale = seen.weights, math.ldexp(1.0, -seen.exponent)
     counts: list[Any] = [np.zeros(1, np.int64)]
     cols, values, weights = [], [], []
     for rows, piece in source.blocks():
@@ -349,15 +341,14 @@ def _read_cells(source: Rereadable, seen: Patterns) -> Patterns:
         counts.append(observed.sum(axis=1))
         cols.append(np.nonzero(observed)[1].astype(np.int32))
         values.append(piece[observed] * scale)
-        if is_product:
-            values[-1] = product(values[-1], weights[-1], exponent=-exponent)
+        if V is not None and not source.exposed:
+            values[-1] *= weights[-1]
     return Patterns(
         seen.n_cols,
         ptr=np.cumsum(np.concatenate(counts)),
         cols=np.concatenate(cols),
         sums=np.concatenate(values),
         weights=None if V is None else np.concatenate(weights),
-        exponent=exponent,
-        exposure_exponent=seen.exposure_exponent,
+        exponent=seen.exponent,
         n_negative=seen.n_negative,
     )

@@ -210,8 +210,7 @@ class Information:
                 "of rows with proportional weights need. Fit the table again with "
                 "a1gm.fit."
             )
-        unit = math.ldexp(1.0, self.patterns.exposure_exponent or 0)
-        return np.asarray(self.fates.rows.factor) * self.reach[patterns] * unit
+        return np.asarray(self.fates.rows.factor) * self.reach[patterns]
 
     def blocks(self, side: str) -> SmallInts:
         """Block of each row or column; below 0 without a factor, or with one of 0."""
