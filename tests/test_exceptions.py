@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pickle
 import re
-import warnings
 from pathlib import Path
 
 import pytest
 import tblib.pickling_support
 
-import a1gm
 from a1gm import exceptions
 from a1gm._base.warn import warn_user
 from a1gm.exceptions import Call, Option
@@ -40,17 +38,13 @@ BUILTINS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(BUILTINS))
-def test_errors_are_builtins_and_ours(name):
-    error = getattr(exceptions, name)
-    assert issubclass(error, BUILTINS[name])
-    assert issubclass(error, exceptions.A1gmError)
-    assert error.__doc__
-
-
-def test_there_are_no_other_errors():
-    defined = {n for n in exceptions.__all__ if n.endswith("Error")} - {"A1gmError"}
-    assert defined == set(BUILTINS)
+def test_errors_are_builtins_and_ours():
+    names = {n for n in exceptions.__all__ if n.endswith("Error")} - {"A1gmError"}
+    assert names == set(BUILTINS)
+    for name in names:
+        error = getattr(exceptions, name)
+        assert issubclass(error, BUILTINS[name])
+        assert issubclass(error, exceptions.A1gmError)
 
 
 def test_warnings_are_user_warnings_and_ours():
@@ -102,10 +96,3 @@ def test_a_warning_is_given_as_it_is():
         warn_user(exceptions.DataHintWarning("Pass ", Option("id"), ".", count=1))
     assert caught[0].message.count == 1
     assert caught[0].filename == __file__
-
-
-def test_one_class_silences_every_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", exceptions.A1gmWarning)
-        a1gm.fit([[1.0, float("nan")], [float("nan"), 2.0]])

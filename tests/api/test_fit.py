@@ -173,15 +173,6 @@ def test_an_unknown_option_is_a_type_error():
         a1gm.fit(np.ones((2, 2)), tolerance=1e-3)
 
 
-def test_impute_in_one_call():
-    X = np.array([[1.0, 2.0], [2.0, np.nan]])
-    np.testing.assert_allclose(a1gm.impute(X), [[1.0, 2.0], [2.0, 4.0]])
-    V = np.array([[1.0, 2.0], [3.0, 4.0]])
-    np.testing.assert_allclose(a1gm.impute(X, weights=V), a1gm.impute(X))
-    with pytest.raises(ParameterError, match="tol"):
-        a1gm.impute(X, tol=0.0)
-
-
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

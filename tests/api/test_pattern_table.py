@@ -21,7 +21,7 @@ SAME = 1e-12  # sums are compensated: only the last division rounds
 def count(X: np.ndarray, cuts: int, **options: object) -> PatternTable:
     table = PatternTable(**options)  # type: ignore[arg-type]
     for k, rows in enumerate(np.array_split(X, cuts)):
-        table.update(rows, key=k)
+        table.update(rows, key=("file", k))
     return table
 
 
@@ -53,7 +53,7 @@ def test_row_56_order_of_merging_changes_nothing() -> None:
 def test_row_54_a_block_counts_once() -> None:
     X = gamma_table(300)
     table = count(X, 3)
-    table.update(X[:100], key=0)  # late, and known already
+    table.update(X[:100], key=("file", 0))  # late, and known already
     assert table.n_rows == len(X)
     table.merge(count(X, 3))
     assert table.n_rows == len(X)
@@ -93,20 +93,6 @@ def test_bytes_there_and_back(keep_rows: bool) -> None:
     assert np.array_equal(fit.col_factor, same.col_factor)
     if keep_rows:
         assert np.array_equal(fit.row_factor, same.row_factor)
-
-
-def test_pieces_counted_elsewhere_merge() -> None:
-    X = gamma_table(300)
-    parts = [
-        PatternTable().update(rows, key=("file", k)).to_bytes()
-        for k, rows in enumerate(np.array_split(X, 5))
-    ]
-    table = PatternTable()
-    for part in parts:
-        table.merge(PatternTable.from_bytes(part))
-    fit, whole = table.solve(), a1gm.fit(X)
-    np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=SAME)
-    assert ("file", 3) in table.pieces
 
 
 def test_a_table_with_signs_is_merged_where_they_are_allowed() -> None:

@@ -58,5 +58,9 @@ def test_every_warning_of_the_package_points_here(tmp_path):
         a1gm.PatternTable().update(X).solve()
         a1gm.RankOneNMF().fit(X).transform(X)
         a1gm.RankOneImputer().fit(X).transform(X)
-    assert len(said) >= 7
+        a1gm.RankOneNMMF().fit_transform(X)
+        a1gm.fit_nmmf(X).impute(X, on_undetermined="warn")
+        chain = a1gm.fit_relations({("u", "i"): X, ("u", "t"): X[:, :1]})
+        chain.impute({("u", "i"): X}, on_undetermined="warn")
+    assert len({w.lineno for w in said}) >= 10
     assert {w.filename for w in said} == {__file__}

@@ -10,9 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm.exceptions import ParameterError
 
 models = pytest.mark.parametrize("model", [RankOneNMF(), RankOneImputer()], ids=str)
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2.0]])
@@ -33,30 +31,6 @@ def test_transform_wants_the_columns_of_fit(model, make):
     model.fit(X)
     with pytest.raises(ValueError, match="X has 2 features, but"):
         model.transform(X[:, :2])
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tol": np.nan},
-        {"tol": 0.0},
-        {"max_iter": 0},
-        {"max_iter": 1.5},
-        {"n_threads": 0},
-        {"negatives": "abs"},
-        {"absent": "nothing"},
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_refused_at_fit(options):
-    model = RankOneNMF(**options)
-    for method in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            getattr(model, method)(X)
-    with pytest.raises(ParameterError, match=next(iter(options))):
-        a1gm.fit(X, **options)
-    with pytest.raises(NotFittedError):
-        model.transform(X)
 
 
 def test_markers():

@@ -1,21 +1,18 @@
 """RankOneNMMF: what it adds to ``fit_nmmf``."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import a1gm
 from a1gm import RankOneNMMF
 from a1gm.exceptions import (
-    ConvergenceWarning,
     DataError,
     EmptyLineWarning,
     InfiniteValuesError,
@@ -146,47 +143,6 @@ def test_transform_uses_the_weights_of_fit():
     before = model.transform(X, Z=Z)
     model.set_params(alpha=9.0, beta=0.5)
     np.testing.assert_array_equal(model.transform(X, Z=Z), before)
-
-
-# ------------------------------------------------------------- where warnings point at
-def test_warnings_point_at_the_line_of_the_user():
-    nan = np.nan
-    X, Z = np.array([[1.0, nan], [nan, 2.0], [nan, nan]]), [[nan], [3.0], [nan]]
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model = RankOneNMMF(max_iter=1).fit(X, Z=Z)
-        model.transform(X)
-        RankOneNMMF().fit_transform(X, Z=Z)
-        make_pipeline(RankOneNMMF()).fit_transform(X)
-        fit = a1gm.fit_nmmf(X, None, Z)
-        fit.impute(X, on_undetermined="warn")
-        chain = a1gm.fit_relations({("u", "i"): X, ("u", "t"): Z})
-        chain.impute({("u", "i"): X}, on_undetermined="warn")
-        rng = np.random.default_rng(0)
-        hard = np.where(rng.random((9, 9)) < 0.4, nan, rng.random((9, 9)))
-        a1gm.fit_nmmf(hard, max_iter=1, tol=1e-15)
-    assert {w.category for w in said} == {
-        EmptyLineWarning,
-        UndeterminedWarning,
-        ConvergenceWarning,
-    }
-    assert {w.filename for w in said} == {__file__}
-    assert len({w.lineno for w in said}) == 9
-
-
-def test_a_poor_certificate_is_given_with_its_number():
-    rng = np.random.default_rng(0)
-    hard = np.where(rng.random((9, 9)) < 0.4, np.nan, rng.random((9, 9)))
-    how = {"max_iter": 1, "tol": 1e-15}
-    with pytest.warns(ConvergenceWarning) as caught:
-        fit = a1gm.fit_nmmf(hard, **how)
-    with pytest.warns(SklearnConvergenceWarning) as of_model:
-        model = RankOneNMMF(**how).fit(hard)
-    assert not model.converged_
-    assert fit.certificate == model.certificate_
-    for warning in (caught[0], of_model[0]):
-        assert issubclass(warning.category, ConvergenceWarning)
-        assert f"certificate of {fit.certificate:.2g}," in str(warning.message)
 
 
 # ---------------------------------------------------------------- Y, y and pipelines
