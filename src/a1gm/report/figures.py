@@ -74,6 +74,26 @@ def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     return drawn(draw, alt, name=kind, height=height)
 
 
+def holes_figure(findings: Findings) -> str:
+    """Draw which cells of the whole table are missing; empty if all are known."""
+    if not findings.missing.any():
+        return ""
+    return drawn(
+        lambda axes: plot.pattern(findings.known, ax=axes),
+        "The missing cells of the whole table.",
+        name="holes",
+    )
+
+
+def fit_figure(findings: Findings) -> str:
+    """Draw the observed cells against their fitted values."""
+    return drawn(
+        lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
+        "Observed cells against their fitted values; the line marks equality.",
+        name="fit",
+    )
+
+
 def residual_figure(findings: Findings) -> str:
     """Draw how far each observed cell is off, as a map."""
 

@@ -6,14 +6,12 @@ import html
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from a1gm import plot
-from a1gm._api.assess import Assessment
 from a1gm._base.atomic import atomic_write
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
 
 _EXACT = 1e-9  # a relative error that is rounding
+_CONDITION = re.compile(r"<if (!?)(\w+)>((?:(?!<if ).)*?)</if>", re.DOTALL)
 
 
 def report_html(
@@ -94,21 +93,34 @@ def report_html(
             "which a report needs. Fit the table again, as an array."
         )
     findings = Findings.of(fit._own_cells(X), fit, row_names, col_names)
-    source = "" if source == title else shown(source)  # the heading is enough
-    sections = list(_sections(findings, source))
-    return Template(_resource("report.html")).substitute(
-        title=html.escape(shown(title)),
-        style=_resource("report.css"),
-        script=_resource("report.js"),
-        verdict=_verdict(findings) + _notes([*notes, *_ignored(findings)]),
-        cards=_cards(findings),
-        nav=" ".join(f'<a href="#{name}">{name}</a>' for name, _, _ in sections),
-        sections="\n".join(
-            f'<section id="{name}" aria-labelledby="h-{name}">'
-            f'<h2 id="h-{name}">{heading}</h2>\n{body}\n</section>'
-            for name, heading, body in sections
-        ),
-    )
+    source = "" if source == title else source  # the heading is enough
+    texts = {
+        **_assessed(findings),
+        **_counts(findings),
+        "title": title,
+        "why_not_sure": findings.why_not_sure,
+        "source": source,
+        "made": f"{datetime.now().astimezone().date()}, by a1gm {__version__}",
+    }
+    cut, misfits = tables.cut_in_words(findings), tables.misfit_table(findings)
+    values = {
+        **{name: html.escape(shown(text)) for name, text in texts.items()},
+        "style": _resource("report.css"),
+        "script": _resource("report.js"),
+        "notes": _notes([*notes, *_ignored(findings)]),
+        "errors": _errors(findings),
+        "totals": _totals(findings),
+        "cut": cut,
+        "heatmap": tables.heatmap(findings),
+        "factors": _factors(findings),
+        "misfits": misfits,
+        "unknown": tables.unknown_table(findings),
+        "facts": _facts(findings),
+        "holes": figures.holes_figure(findings) if cut else "",
+        "fit_figure": figures.fit_figure(findings) if misfits else "",
+        "residual_figure": figures.residual_figure(findings) if misfits else "",
+    }
+    return _substituted(_resource("report.html"), values)
 
 
 def write_report(
@@ -140,10 +152,28 @@ def _resource(name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
+def _substituted(template: str, values: dict[str, str]) -> str:
+    """Put values in a template, and keep what depends on one that is not empty.
+
+    Examples
+    --------
+    >>> template = "$n cells<if rows> in $rows rows</if><if !rows> in one row</if>"
+    >>> _substituted(template, {"n": "6", "rows": ""})
+    '6 cells in one row'
+    """
+
+    def kept(found: re.Match[str]) -> str:
+        is_negated, name, text = found.groups()
+        return text if bool(values[name]) != bool(is_negated) else ""
+
+    while "<if " in template:  # the innermost come first
+        template = _CONDITION.sub(kept, template)
+    return Template(template).substitute(values)
+
+
 def _notes(notes: Sequence[str]) -> str:
     text = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
-    lines = re.sub(r"(?<![\w-])--[\w-]*\w", r'<span class="nowrap">\g<0></span>', text)
-    return f'\n<ul class="notes" aria-label="Notes">{lines}</ul>' if notes else ""
+    return re.sub(r"(?<![\w-])--[\w-]*\w", r'<span class="nowrap">\g<0></span>', text)
 
 
 def _ignored(findings: Findings) -> list[str]:
@@ -155,157 +185,115 @@ def _ignored(findings: Findings) -> list[str]:
     return [f"{cells}: not fitted{counts}."] if n else []
 
 
-# ------------------------------------------------------------------------- the verdict
-def _verdict(findings: Findings) -> str:
-    """Whether rank 1 suits the table, and how large the errors of fills are."""
+# ------------------------------------------------------------------- texts and numbers
+def _assessed(findings: Findings) -> dict[str, str]:
+    """Whether rank 1 suits the table, and how that was tested."""
     found, why_not = findings.assessment
+    names = "mark", "verdict", "comparison", "hidden", "part", "coverage", "level"
+    texts = dict.fromkeys(names, "") | {"why_not_tested": why_not}
     if found is None:
-        text = f"Whether rank 1 suits this table could not be tested. {why_not}"
-        return f'<div class="verdict"><p>{html.escape(text)}</p></div>'
+        return texts
     is_exact = found.scores["rank 1"].median_relative_error <= _EXACT
-    mark = "good" if found.skill > 0.0 or is_exact else "bad"
+    texts["mark"] = "good" if found.skill > 0.0 or is_exact else "bad"
     if is_exact:
-        head, text = "Rank 1 suits this table: it fills hidden cells exactly.", ""
+        texts["verdict"] = "Rank 1 suits this table: it fills hidden cells exactly."
     else:
-        head, _, text = found.verdict.partition(": ")
-        head, text = f"{head}.", f"{text[0].upper()}{text[1:]} "
-        mark = "unclear" if found.may_be_chance else mark
-    text += _how_tried(findings, found)
-    return (
-        f'<div class="verdict {mark}"><p class="head">{html.escape(head)}</p>'
-        f"{_errors(found)}<p>{html.escape(text)}</p></div>"
+        verdict, _, comparison = found.verdict.partition(": ")
+        texts["verdict"] = f"{verdict}."
+        texts["comparison"] = f"{comparison[0].upper()}{comparison[1:]}"
+        texts["mark"] = "unclear" if found.may_be_chance else texts["mark"]
+    texts["hidden"] = counted(
+        found.n_hidden, "observed cell was", "observed cells were"
     )
-
-
-def _how_tried(findings: Findings, found: Assessment) -> str:
     n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
-    where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
-    hidden = counted(found.n_hidden, "observed cell was", "observed cells were")
-    text = f"{hidden} hidden{where}, and filled from the others."
-    if findings.fit.has_exposure:
-        text += " Means are rates, times the exposure of the hidden cell."
-    elif findings.fit.has_weights:
-        text += " Means are weighted as the cells are."
+    texts["part"] = "" if n == n_rows else f"{n:,} of the {n_rows:,}"
     if not math.isnan(found.coverage):
-        held, level = 100 * found.coverage, 100 * found.level
-        # Spaces that do not break: no line shall begin with a percent sign.
-        text += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals contained "
-        text += "the hidden value."
-    return text
+        texts["coverage"] = f"{100 * found.coverage:.0f}"
+        texts["level"] = f"{100 * found.level:.0f}"
+    return texts
 
 
-def _errors(found: Assessment) -> str:
+def _counts(findings: Findings) -> dict[str, str]:
+    """The table in a few numbers; an empty text where one is 0."""
+    fit, n_missing = findings.fit, int(findings.missing.sum())
+    n_below, n_odd = int((findings.X < 0.0).sum()), findings.n_without_residual
+    _, _, total, error = findings.totals()
+    return {
+        "n_rows": f"{findings.X.shape[0]:,}",
+        "n_cols": f"{findings.X.shape[1]:,}",
+        "n_missing": f"{n_missing:,}",
+        "share": f"{100 * n_missing / findings.X.size:.3g} %" if n_missing else "",
+        "filled": _if_any(findings.n_filled, "filled cell"),
+        "total": number(total),
+        "error": "" if math.isnan(error) else number(error),
+        "n_unknown": f"{findings.n_unknown:,}",
+        "unknown_cells": "cell" if findings.n_unknown == 1 else "cells",
+        "sure": "" if findings.sure is None else "yes",
+        "exposure": "yes" if fit.has_exposure else "",
+        "weights": "yes" if fit.has_weights and not fit.has_exposure else "",
+        "below": _if_any(n_below, "is below 0", "are below 0"),
+        "blocks": f"{fit.n_blocks:,}" if fit.n_blocks > 1 else "",
+        "uncompared": "yes" if (findings.missing | findings.is_ignored).any() else "",
+        "odd": _if_any(n_odd, "cell has", "cells have"),
+    }
+
+
+def _if_any(n: int, *nouns: str) -> str:
+    return counted(n, *nouns) if n else ""
+
+
+def _errors(findings: Findings) -> str:
     """Median errors as bars, of rank 1 and of simpler methods."""
-    errors = {k: score.median_relative_error for k, score in found.scores.items()}
+    scores = {} if findings.assessment[0] is None else findings.assessment[0].scores
+    errors = {k: score.median_relative_error for k, score in scores.items()}
     errors = {k: error for k, error in errors.items() if math.isfinite(error)}
     largest = max(errors.values(), default=0.0)
-    if not largest:
-        return ""
-    bars = "".join(
+    return "".join(
         f'<dt>{name}</dt><dd><i style="width:{100 * error / largest:.1f}%"></i>'
         f"<b>{_percent(error)}</b></dd>"
         for name, error in errors.items()
+        if largest
     )
-    return f'<div class="errors"><p>Median relative error</p><dl>{bars}</dl></div>'
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 
-def _cards(findings: Findings) -> str:
-    """The table in a few numbers."""
-    n_rows, n_cols = findings.X.shape
-    facts = [("table", f"{n_rows:,} × {n_cols:,}", "rows × columns")]
-    n_missing = int(findings.missing.sum())
-    share = f"{100 * n_missing / findings.X.size:.3g} % of the cells"
-    facts.append(("missing", f"{n_missing:,}", share if n_missing else "cells"))
-    if findings.n_filled:
-        _, _, total, error = findings.totals()
-        what = f"sum of {counted(findings.n_filled, 'filled cell')}"
-        if not math.isnan(error):
-            what = f"± {number(error)} standard error; the {what}"
-        facts.append(("filled", number(total), what))
-    if findings.n_unknown:
-        cells = "cell" if findings.n_unknown == 1 else "cells"
-        text = f"{cells} cannot be known"
-        facts.append(("unknown", f"{findings.n_unknown:,}", text))
+def _facts(findings: Findings) -> str:
+    """How the fit was computed, and what is proved."""
+    fit = findings.fit
+    facts = {
+        "missing cells": fit.pattern.shape_name,
+        **fit.summary(),
+        "divergence": number(fit.divergence),
+    }
+    if findings.sure is not None:
+        dof = counted(findings.sure.dof, "degree of freedom", "degrees of freedom")
+        facts["dispersion"] = f"{number(findings.sure.dispersion)}, {dof}"
+    if math.isinf(fit.cell_error):
+        facts["cell error"] = "not bounded"
     return "".join(
-        f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
-        f"</strong> <span>{html.escape(text)}</span></dd></div>"
-        for kind, value, text in facts
+        f"<dt>{html.escape(name.capitalize())}</dt><dd>{html.escape(text)}</dd>"
+        for name, text in facts.items()
     )
 
 
-# ------------------------------------------------------------------------ the sections
-def _sections(findings: Findings, source: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the word in the navigation, the heading and the body of each section."""
-    if int(findings.is_filled.any(axis=1).sum()) > 1:  # one is in the card
-        yield "totals", "Totals of the filled cells", _totals(findings)
-    yield "table", "The table", _table(findings)
-    yield "factors", "The factors", _factors(findings)
-    yield "misfits", "Cells that fit worst", _misfits(findings)
-    if findings.n_unknown:
-        yield "unknown", "What cannot be known", tables.unknown_table(findings)
-    yield "method", "Method", _method(findings, source)
-
-
+# ------------------------------------------------------------------- figures, listings
 def _totals(findings: Findings) -> str:
-    text = (
-        f"These totals come without errors. {html.escape(findings.why_not_sure)}"
-        if findings.sure is None
-        else "The standard error (s.e.) includes the estimation error of the factors "
-        "and the scatter of the cells."
-    )
-    beside = tables.totals_table(findings)
-    if int(findings.is_filled.any(axis=1).sum()) > 2:
-        beside = _pair(figures.totals_figure(findings), "", beside)
-    return f"<p>{text}</p>{beside}"
-
-
-def _table(findings: Findings) -> str:
-    text = "Point at a cell, tap it, or walk with the arrow keys to read its value"
-    has_bounds = findings.n_filled and findings.sure is not None
-    text += " and the bounds of a fill." if has_bounds else "."
-    cut = tables.cut_in_words(findings)
-    body = f'<p>{cut} <span class="script">{text}</span></p>{tables.heatmap(findings)}'
-    if not findings.n_filled:
-        return body
-    listing = tables.filled_table(findings)
-    if cut:
-        holes = figures.drawn(
-            lambda axes: plot.pattern(findings.known, ax=axes),
-            "The missing cells of the whole table.",
-            name="holes",
-        )
-        listing = _pair(holes, "All missing cells", listing)
-    return body + listing
+    n = int(findings.is_filled.any(axis=1).sum())
+    if n < 2:  # one is in the card
+        return ""
+    figure = figures.totals_figure(findings) if n > 2 else ""
+    return _pair(figure, "", tables.totals_table(findings))
 
 
 def _factors(findings: Findings) -> str:
-    text = (
-        "Each row and each column has one number; a cell is fitted by the product "
-        "of its two"
-    )
-    text += " and its exposure." if findings.fit.has_exposure else "."
-    n_blocks = findings.fit.n_blocks
-    if n_blocks <= 1:
-        by = " at exposure 1" if findings.fit.has_exposure else ""
-        text += (
-            " The column numbers sum to 1, so the number of a row is its estimated "
-            f"total{by}, in the units of the table."
-        )
-    else:
-        text += (
-            f" The table has {n_blocks:,} blocks with separate scales: numbers can be "
-            "compared and multiplied only within a block. The column numbers of a "
-            "block sum to its share of the observed total; the number of a row times "
-            "that share is its estimated total over the columns of its block."
-        )
-    parts = [f"<p>{html.escape(text)}</p>"]
+    parts = []
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
         if len(names) > 1:
-            is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=kind == "row")
+            is_row, n_blocks = kind == "row", findings.fit.n_blocks
+            is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=is_row)
             figure = figures.factor_figure(findings, kind, is_ordered=is_ordered)
             order = "in table order" if is_ordered else "largest first"
             listing = tables.factor_table(findings, kind, is_ordered=is_ordered)
@@ -315,78 +303,8 @@ def _factors(findings: Findings) -> str:
     return "".join(parts)
 
 
-def _misfits(findings: Findings) -> str:
-    listing = tables.misfit_table(findings)
-    if not listing and not findings.n_without_residual:
-        return "<p>Every observed cell is fitted exactly.</p>"
-    text = "Residuals are in standard deviations of the cell."
-    if findings.n_without_residual:
-        cells = counted(findings.n_without_residual, "cell has", "cells have")
-        text += f" {cells} a fitted value of 0 or less and no deviation."
-    caption = "Observed against fitted; cells on the line are fitted exactly"
-    beside = ""
-    if listing:
-        where = "Residuals: red above the fit, blue below"
-        if (findings.missing | findings.is_ignored).any():
-            where += ", grey not compared"
-        beside = _figure(figures.residual_figure(findings), where)
-    figure = figures.drawn(
-        lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
-        "Observed cells against their fitted values; the line marks equality.",
-        name="fit",
-    )
-    pair = _pair(figure, caption, beside)
-    return f"<p>{text}</p>{pair}{listing}"
-
-
 def _pair(figure: str, caption: str, listing: str) -> str:
     if not figure:
         return listing
-    return f'<div class="pair">{_figure(figure, caption)}{listing}</div>'
-
-
-def _figure(figure: str, caption: str) -> str:
     text = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return f"<figure>{figure}{text}</figure>"
-
-
-# -------------------------------------------------------------------------- the method
-def _method(findings: Findings, source: str) -> str:
-    """How the fit was computed, and what is proved."""
-    fit = findings.fit
-    today = datetime.now().astimezone().date().isoformat()
-    facts = {
-        "cells": _kinds(findings),
-        "missing cells": fit.pattern.shape_name,
-        **fit.summary(),
-        "divergence": number(fit.divergence),
-        "file": source,
-        "made": f"{today}, by a1gm {__version__}",
-    }
-    if findings.sure is not None:
-        dof = f"{findings.sure.dof:,} degrees of freedom"
-        facts["dispersion"] = f"{number(findings.sure.dispersion)}, {dof}"
-    if math.isinf(fit.cell_error):
-        facts["cell error"] = "not bounded"
-    rows = "".join(
-        f"<dt>{html.escape(name.capitalize())}</dt><dd>{html.escape(text)}</dd>"
-        for name, text in facts.items()
-        if text
-    )
-    return (
-        "<p>The certificate is the largest relative error of the fitted row and column "
-        "sums; 0 proves the best rank-1 fit, not that rank 1 suits the table. The cell "
-        "error bounds the relative error of every finite fitted cell.</p>"
-        f'<dl class="facts">{rows}</dl>'
-    )
-
-
-def _kinds(findings: Findings) -> str:
-    """What kind of cells the table has, if they are not plain."""
-    if findings.fit.has_exposure:
-        return "counts, each with its exposure"
-    if findings.fit.has_weights:
-        return "weighted, each by its own weight"
-    n = int((findings.X < 0.0).sum())
-    below = counted(n, "is below 0", "are below 0")
-    return f"{below}: row and column sums are fitted, without a divergence" * bool(n)
+    return f'<div class="pair"><figure>{figure}{text}</figure>{listing}</div>'

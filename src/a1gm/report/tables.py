@@ -94,20 +94,6 @@ def totals_table(findings: Findings) -> str:
     return table("Filled totals by row", columns, len(order))
 
 
-def filled_table(findings: Findings) -> str:
-    """List the cells that were filled, and with what."""
-    i, j = np.argwhere(findings.is_filled)[:MOST_LINES].T
-    low, high = findings.bounds
-    columns = {
-        "row": [findings.row_names[k] for k in i.tolist()],
-        "column": [findings.col_names[k] for k in j.tolist()],
-        "filled with": findings.filled[i, j],
-        "95 % from": low[i, j],
-        "to": high[i, j],
-    }
-    return table("Filled cells", columns, findings.n_filled)
-
-
 def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     """List a factor, in table order or largest first."""
     fit, is_row = findings.fit, kind == "row"
@@ -135,8 +121,10 @@ def misfit_table(findings: Findings) -> str:
 
 
 def unknown_table(findings: Findings) -> str:
-    """List the cells that cannot be known, and the reasons."""
+    """List the cells that cannot be known, and the reasons; empty without any."""
     lines = list(findings.unknown())
+    if not lines:
+        return ""
     columns: dict[str, Any] = {
         "where": [where for where, _, _ in lines],
         "cells": np.array([float(n) for _, n, _ in lines]),
