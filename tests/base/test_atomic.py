@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -45,6 +46,27 @@ def test_an_error_leaves_the_old_file(tmp_path, error, raised, words):
         write_half()
     assert target.read_bytes() == b"old"
     assert parts(tmp_path) == []
+
+
+@posix
+def test_the_part_file_of_a_killed_run_is_removed_by_the_next_one(tmp_path):
+    target = tmp_path / "out [1].csv"
+    code = (
+        "import os, signal, sys\n"
+        "from a1gm._base.atomic import atomic_write\n"
+        "with atomic_write(sys.argv[1]):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, target], check=False)
+    assert len(parts(tmp_path)) == 1
+    (tmp_path / ".out [1].csv.99999999.4.a1gm-part").mkdir()  # is no file of ours
+    with atomic_write(target) as file:
+        with atomic_write(target):  # the other run is alive
+            assert len(parts(tmp_path)) == 3
+        file.write(b"new")
+        target.unlink()
+    assert target.read_bytes() == b"new"
+    assert [part.is_dir() for part in parts(tmp_path)] == [True]
 
 
 def test_links_are_kept(tmp_path):

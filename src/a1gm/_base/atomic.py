@@ -1,14 +1,16 @@
 """Files that appear whole or not at all.
 
 A file is written beside its target under another name, flushed to the disk, and
-renamed over the target. A run that is killed leaves the target as it was, and a part
-file beside it. Part files are never more readable than the file they replace.
+renamed over the target. A run that is killed leaves the target as it was and a part
+file with the number of its process, which the next run to the same target removes. Part
+files are never more readable than the file they replace.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import secrets
 import shutil
@@ -81,7 +83,9 @@ def atomic_write(
             return
         # A link keeps pointing where it did: the file behind it is replaced.
         real = _real(target)
-        part = real.with_name(f".{real.name}.{secrets.token_hex(8)}.a1gm-part")
+        _remove_dead_parts(real)
+        number = f"{os.getpid()}.{secrets.token_hex(8)}"
+        part = real.with_name(f".{real.name}.{number}.a1gm-part")
         mode = 0o600 if real.exists() else 0o666
         try:
             handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
@@ -152,6 +156,20 @@ def is_special(target: Path) -> bool:
     except (OSError, ValueError):  # ValueError: NUL in the name
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _remove_dead_parts(target: Path) -> None:
+    """Remove the part files of killed runs to the same target."""
+    if os.name == "nt":  # pragma: no cover - os.kill ends processes there
+        return
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.*.a1gm-part"):
+        try:
+            os.kill(int(part.name.split(".")[-3]), 0)
+        except ProcessLookupError:
+            with contextlib.suppress(OSError):
+                part.unlink()
+        except (ValueError, OverflowError, OSError):  # of a living run, or no part
+            pass
 
 
 def _real(target: Path) -> Path:
