@@ -27,7 +27,7 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
         ("3,2,3\n1,2,3\n", [], 1, "If the file has no header, add one"),
         (",,x\n1,2,3\n", [], 1, "columns 1 and 2 have no name."),
         ("a b c\n1 2 3\n4 5 6\n", [], 1, "Pass --delimiter ' '"),
-        ("my value\n1 200\n3 400\n", [], 1, "If ' ' separates its thousands"),
+        ("my value\n1 200\n3 400\n", [], 1, "If it is a number, pass --thousands ' '"),
         ("x,y\n,\n,\n", [], 1, "a.csv: Nothing is observed: every cell"),
         (
             "day,x\n2020-01-01,1\n",

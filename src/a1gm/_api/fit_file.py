@@ -172,7 +172,8 @@ def fit_files(
                     keep_table=gathered.keeps_table,
                     scatter=gathered.scatter,
                 )
-                gathered.add(seen, files.n_rows_expected)
+                n_rows = piece.source.n_rows  # of one file, if it is known
+                gathered.add(seen, n_rows and n_rows * len(files.paths))
             except TableTooLargeError as error:
                 raise error.within(files.name) from error
             except DataError:

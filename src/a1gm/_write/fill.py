@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -61,7 +61,6 @@ MARK, BOUNDS = "_filled", ("_low", "_high")  # behind the names of columns
 
 # The offsets of pyarrow's text arrays have 32 bits; lines of a batch must fit.
 _MOST_BYTES = 1 << 28
-_ROWS_AT_ONCE = 1 << 16
 
 
 # ------------------------------------------------------------------------- filling
@@ -402,23 +401,6 @@ def write_factor(
                 cells.append(pa.array(some, field.type, from_pandas=True))
             writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
             start = stop
-
-
-def names_of_rows(files: TableFiles) -> Iterator[pa.RecordBatch]:
-    """Read the columns that name the rows of files, or number the rows from 0."""
-    if files.id:
-        yield from files.id_batches()
-        return
-    n_rows = files.n_rows or 0
-    for start in range(0, n_rows, _ROWS_AT_ONCE):
-        yield one_batch("row", range(start, min(start + _ROWS_AT_ONCE, n_rows)))
-
-
-def one_batch(title: str, names: Sequence[object]) -> pa.RecordBatch:
-    """Put names that are in memory into one column."""
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array(names)], names=[title])
 
 
 class CsvWriter:

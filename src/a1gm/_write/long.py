@@ -1,16 +1,17 @@
-"""A long table to a file, its missing pairs filled."""
+"""Long tables in files: one row per cell, read, and written with their fills."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats
+from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._fit.fill import Rounding, rounded
-from a1gm._rows.files.table import LongFile
+from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._write.fill import MARK, as_text, check_new_column, format_of, open_writer
 
@@ -18,54 +19,98 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass
-class FillLong:
-    """Puts filled pairs into the rows of a long file, and behind them.
+class LongFile:
+    """The rows of files: the cells as they are, and the numbers of one column.
 
-    ``filled`` are the missing pairs, in the columns of the keys and of the value, and
-    of what is to be added for them. Rows that hold a value stay as they are, those
-    without one get it, and pairs that are in no row come last, with nothing in other
-    columns.
+    Bad values are refused with their place; None for ``negatives`` leaves that to the
+    fit, which may be one of many. ``reason`` is why the column of the values is needed,
+    for messages.
+
+    Attributes
+    ----------
+    table, frame : pyarrow.Table
+        All columns as they are, and the keys with the numbers.
+    n_filled, n_left : int
+        Pairs that were filled and left when the table was written; a pair may be in
+        several rows.
     """
 
-    long: LongFile
-    filled: pa.Table
-    only_filled: bool = False
-    mark: bool = False  # add a column that marks which values were filled
-    round: Rounding = None
-    n_filled: int = 0  # pairs, which may be in several rows
-    n_left: int = 0
+    n_filled = n_left = 0
 
-    def write(self, target: str | os.PathLike[str], *, overwrite: bool) -> None:
-        """Write the table; the file appears whole or not at all."""
+    def __init__(
+        self,
+        files: TableFiles,
+        keys: Sequence[str],
+        value: str,
+        negatives: Negatives | None = "raise",
+        progress: Progress | None = None,
+        reason: str | None = None,
+    ) -> None:
         import pyarrow as pa
 
-        long, value, n = self.long, self.long.value, len(self.long.table)
-        source, keys = long.files.first, list(long.keys)
+        files = files.choosing(columns=[value], exclude=(), id=keys, reason=reason)
+        self.files, self.keys, self.value = files, list(keys), value
+        tables: list[pa.Table] = []
+        numbers: list[Floats] = []
+        with closing(files.pieces(all_columns=True, progress=progress)) as pieces:
+            for first_row, piece in pieces:
+                if first_row == 0:
+                    tables, numbers = [], []
+                if negatives is not None:
+                    piece.check_cells(negatives)
+                tables.append(pa.Table.from_batches([piece.batch]))
+                numbers.append(piece.values[:, 0])
+        # Files may have further columns, in another order, and integers beside floats.
+        self.table = pa.concat_tables(tables, promote_options="permissive")
+        self.numbers: Floats = np.concatenate(numbers)
+        frame = self.table.select(self.keys)
+        self.frame = frame.append_column(value, pa.array(self.numbers))
+
+    def write(
+        self,
+        target: str | os.PathLike[str],
+        filled: pa.Table,
+        *,
+        only_filled: bool,
+        mark: bool,
+        round: Rounding,
+        overwrite: bool,
+    ) -> None:
+        """Write the table with filled pairs; the file appears whole or not at all.
+
+        ``filled`` are the missing pairs, in the columns of the keys and of the value,
+        and of what is to be added for them. Rows that hold a value stay as they are,
+        those without one get it, and pairs that are in no row come last, with nothing
+        in other columns. ``mark`` adds a column: which values were filled.
+        """
+        import pyarrow as pa
+
+        value, keys, n = self.value, self.keys, len(self.table)
+        source = self.files.first
         to_text = format_of(target, source) == "csv" and source.is_text
-        bounds = self.filled.column_names[len(keys) + 1 :]
-        for name in (*bounds, *[value + MARK] * self.mark):
-            check_new_column(long.files.name, name, long.table.column_names)
-        row = self._rows()
-        absent = self.filled.select(keys).filter(pa.array(row < 0))
+        bounds = filled.column_names[len(keys) + 1 :]
+        for name in (*bounds, *[value + MARK] * mark):
+            check_new_column(self.files.name, name, self.table.column_names)
+        row = self._rows(filled)
+        absent = filled.select(keys).filter(pa.array(row < 0))
         places = np.where(row < 0, n + np.cumsum(row < 0) - 1, row)
-        numbers = long.numbers[~np.isnan(long.numbers)]
+        numbers = self.numbers[~np.isnan(self.numbers)]
         is_whole = bool((numbers == np.floor(numbers)).all())
         cells: dict[str, AnyArray] = {}  # one for each row of the result
         for name in (value, *bounds):
-            found = np.asarray(self.filled[name].to_numpy(), np.float64)
+            found = np.asarray(filled[name].to_numpy(), np.float64)
             cells[name] = np.full(n + len(absent), np.nan)
-            cells[name][places] = rounded(found, is_whole, self.round)
+            cells[name][places] = rounded(found, is_whole, round)
         fills = cells.pop(value)
         is_filled = ~np.isnan(fills)
         self.n_filled = int(is_filled.sum())
-        self.n_left = len(self.filled) - self.n_filled
-        if self.mark:
+        self.n_left = len(filled) - self.n_filled
+        if mark:
             cells[value + MARK] = is_filled
-        types = pa.schema([long.table.schema.field(name) for name in keys])
-        parts = [long.table, absent.cast(types)]
+        types = pa.schema([self.table.schema.field(name) for name in keys])
+        parts = [self.table, absent.cast(types)]
         table = pa.concat_tables(parts, promote_options="default")
-        if source.is_text or len(self.filled):
+        if source.is_text or len(filled):
             column = self._values(table[value], fills, is_filled, to_text=to_text)
             at = table.schema.get_field_index(value)
             table = table.set_column(at, value, column)
@@ -73,7 +118,7 @@ class FillLong:
             added = pa.array(new, from_pandas=True)
             added = as_text(added, source.options.point) if to_text else added
             table = table.append_column(name, added)
-        if self.only_filled:
+        if only_filled:
             table = table.filter(pa.array(is_filled))
         with open_writer(
             target, table.schema, like=source, overwrite=overwrite
@@ -81,7 +126,7 @@ class FillLong:
             for batch in table.to_batches():
                 writer.write(batch)
 
-    def _rows(self) -> Any:
+    def _rows(self, filled: pa.Table) -> Any:
         """Return for each pair the row that gets its value, -1 without such a row.
 
         Of several rows of one pair the first: their values would be added.
@@ -89,12 +134,12 @@ class FillLong:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        keys = list(self.long.keys)
+        keys = self.keys
         row, place = (max(keys, key=len) + mark for mark in "+-")
-        empty = np.flatnonzero(np.isnan(self.long.numbers))
-        rows = self.long.frame.select(keys).take(pa.array(empty))
+        empty = np.flatnonzero(np.isnan(self.numbers))
+        rows = self.frame.select(keys).take(pa.array(empty))
         rows = rows.append_column(row, pa.array(empty)).group_by(keys)
-        pairs = self.filled.select(keys)
+        pairs = filled.select(keys)
         pairs = pairs.append_column(place, pa.array(np.arange(len(pairs))))
         pairs = pairs.join(rows.aggregate([(row, "min")]), keys).sort_by(place)
         return pc.fill_null(pairs[f"{row}_min"], -1).to_numpy()
@@ -107,13 +152,11 @@ class FillLong:
         import pyarrow.compute as pc
 
         if to_text:
-            new = as_text(
-                pa.array(fills[is_filled]), self.long.files.first.options.point
-            )
+            new = as_text(pa.array(fills[is_filled]), self.files.first.options.point)
             return pc.replace_with_mask(joined(column.chunks), pa.array(is_filled), new)
         numbers = np.pad(
-            self.long.numbers,
-            (0, len(fills) - len(self.long.numbers)),
+            self.numbers,
+            (0, len(fills) - len(self.numbers)),
             constant_values=np.nan,
         )
         return pa.array(np.where(is_filled, fills, numbers), from_pandas=True)

@@ -82,17 +82,19 @@ def _write_fit(
     fit: RankOneFit, files: TableFiles, out: str, names: list[str], options: Options
 ) -> None:
     """Write both factors beside their labels, the summary and the model."""
+    import pyarrow as pa
+
     from a1gm._base.atomic import output_folder
     from a1gm._fit.messages import solver_in_words
-    from a1gm._write.fill import names_of_rows, one_batch, write_factor
+    from a1gm._write.fill import write_factor
 
-    (n, m), row_names, column = fit.shape, names_of_rows(files), "column"
+    (n, m), row_names, column = fit.shape, files.id_batches(), "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}
     if options.long is None:
         summary |= {"columns": files.col_labels, "col_block": fit.col_block}
     else:
         row, column, _ = split_names([options.long])
-        row_names = iter([one_batch(row, list(fit.row_labels))])
+        row_names = iter([pa.RecordBatch.from_pydict({row: list(fit.row_labels)})])
     summary |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
     by_row: dict[str, Any] = {"row_factor": fit.row_factor, "se": None}
     by_column: dict[str, Any] = {"col_factor": fit.col_factor, "se": None}
@@ -105,7 +107,7 @@ def _write_fit(
         by_column |= {"index": index.value, "index_se": index.se}
     except (DataError, ParameterError, TableTooLargeError) as error:
         summary["uncertainty"] = {"why_not": error.render(with_advice=False)}
-    col_names = [one_batch(column, list(fit.col_labels))]
+    col_names = [pa.RecordBatch.from_pydict({column: list(fit.col_labels)})]
     replaces = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
         write_factor(place(names[0]), row_names, by_row, fit.row_block, **replaces)

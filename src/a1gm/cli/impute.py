@@ -148,7 +148,6 @@ def _impute_pairs(
 
     from a1gm._fit.fill import check_rounding
     from a1gm._write.fill import BOUNDS, bounds_of
-    from a1gm._write.long import FillLong
 
     check_rounding(round)
     long = read_long(file, options)
@@ -159,10 +158,10 @@ def _impute_pairs(
         for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
             column = pa.array(bound[np.isnan(X)], from_pandas=True)
             pairs = pairs.append_column(long.value + suffix, column)
-    done = FillLong(long, pairs, only_filled, mark, round)
-    done.write(out, overwrite=options.overwrite)
-    filled = f"Filled {counted(done.n_filled, 'pair')}"
-    _finish(done, out, {}, filled, shown(out), options, "pair")
+    how: Any = {"only_filled": only_filled, "mark": mark, "round": round}
+    long.write(out, pairs, overwrite=options.overwrite, **how)
+    filled = f"Filled {counted(long.n_filled, 'pair')}"
+    _finish(long, out, {}, filled, shown(out), options, "pair")
 
 
 def _finish(

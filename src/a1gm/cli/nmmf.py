@@ -71,10 +71,12 @@ def nmmf(
       a1gm nmmf ratings.csv --z users.csv --id user -o results
       a1gm nmmf X.csv --y Y.csv --z Z.csv --alpha 0.5 --beta 2 -o results
     """
+    import pyarrow as pa
+
     from a1gm import fit_nmmf
     from a1gm._base.atomic import output_folder
     from a1gm._rows.files.table import row_names
-    from a1gm._write.fill import one_batch, write_factor
+    from a1gm._write.fill import write_factor
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -106,9 +108,10 @@ def nmmf(
     with output_folder(out, overwrite=options.overwrite) as place:
         for letter, (title, names) in labels.items():
             factor = getattr(fit, letter)
+            numbers = list(map(str, range(len(factor))))
             write_factor(
                 place(f"{letter}.csv"),
-                [one_batch(title, names or list(map(str, range(len(factor)))))],
+                [pa.RecordBatch.from_pydict({title: names or numbers})],
                 {"factor": factor},
                 fit.blocks[letter],
                 overwrite=options.overwrite,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from a1gm._base.types import Floats
     from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files.table import LongFile, TableFiles
+    from a1gm._rows.files.table import TableFiles
+    from a1gm._write.long import LongFile
     from a1gm.nmmf import NMMFFit
 
 MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
@@ -71,7 +72,7 @@ def describe(files: TableFiles, options: Options) -> None:
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     options.echo(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    if hidden := files.hidden:
+    if hidden := files.found.hidden:
         options.echo(f"Hidden files left out: {listed(hidden, 5)}.")
     for use, names in uses_of(files).items():
         if names and use != "fitted":
@@ -105,7 +106,7 @@ def cells_of(fit: RankOneFit) -> Floats:
 # --------------------------------------------------------------- one row per cell
 def read_long(file: Sequence[str], options: Options) -> LongFile:
     """Read the files that ``--long`` and ``--by`` describe."""
-    from a1gm._rows.files.table import read_long_file
+    from a1gm._write.long import LongFile
 
     for name in ("columns", "exclude", "id"):
         if getattr(options, name):
@@ -123,9 +124,7 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
     negatives: Any = None if by else options.negatives
     needed = "--long names as the value"
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        return read_long_file(
-            files, by + names[:2], names[2], negatives, progress, needed
-        )
+        return LongFile(files, by + names[:2], names[2], negatives, progress, needed)
 
 
 def fit_pairs(long: LongFile, options: Options) -> Any:

@@ -275,7 +275,7 @@ def notes_of(
         for warning in files.warned:
             text = warning.at("").render(style)
             yield text[0].upper() + text[1:]
-        if hidden := files.hidden:
+        if hidden := files.found.hidden:
             yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
     if own is not None:

@@ -203,7 +203,7 @@ def mixed_column(
     ``"the fit has"``.
     """
     text = texts[0]
-    remedy = marks_advice(texts, options)
+    remedy = marks_advice(text, options)
     if remedy is None and is_total(text):
         remedy = "If the row is a total, delete it."
     elif remedy is None:
@@ -239,37 +239,19 @@ def not_data(column: str, options: TableOptions, reason: str | None = None) -> T
     )
 
 
-def marks_advice(texts: Sequence[str], options: TableOptions) -> Text | None:
-    """Return the options that read numbers with other marks; None for words."""
-    point = options.point
-    decimals = (point, "," if point == "." else ".")
-    ways = [(d, t) for t in (None, *MARKS) for d in decimals if d != t]
-    numbers = [text for text in texts if any(_reads(*way, text) for way in ways)]
-    if texts[0] not in numbers:
-        return None
-    found = [way for way in ways if all(_reads(*way, text) for text in numbers)]
-    found = found or [way for way in ways if _reads(*way, texts[0])]
-    plain = {d for d, t in found if t is None}
-    found = [(d, t) for d, t in found if t is None or d not in plain]
-    marks = "".join(numbers)
-    first = {t: d for d, t in reversed(found)}  # the mark that is set, if it serves
-    found = [(d, t) for d, t in found if d in marks or d == first[t]]
-    words: list[Text] = []
-    for decimal, thousands in found:
-        is_point = decimal in marks and decimal != point
-        what = f"{decimal!r} is its decimal mark" if is_point else ""
-        if thousands not in (None, options.thousands):
-            what += " and " * bool(what) + f"{thousands!r} separates its thousands"
-        passed: list[Text] = []
-        if decimal != point:
-            passed.append(Option("decimal", decimal))
-        if thousands is not None and thousands != options.thousands:
-            passed.append(Option("thousands", thousands))
-        if thousands is None and options.thousands == decimal:
-            passed.append(("no ", Option("thousands")))
-        pairs = [part for option in passed for part in (" and ", option)][1:]
-        words += [f"{'; if' if words else 'If'} {what}, pass ", pairs]
-    return *words, "."
+def marks_advice(text: str, options: TableOptions) -> Text | None:
+    """Return the options that read a number with other marks; None for words."""
+    point, other = options.point, "," if options.point == "." else "."
+    ways: list[Text] = []
+    for thousands in (None, *(mark for mark in MARKS if mark in text)):
+        for decimal in (point, *other * (other in text)):
+            if _reads(decimal, thousands, text):
+                passed: list[Text] = [Option("decimal", other)] * (decimal == other)
+                if thousands is not None:
+                    passed += [" and "] * len(passed)
+                    passed.append(Option("thousands", thousands))
+                ways += [", or " if ways else "If it is a number, pass ", passed]
+    return (*ways, ".") if ways else None
 
 
 def _reads(decimal: str, thousands: str | None, text: str) -> bool:
@@ -278,4 +260,4 @@ def _reads(decimal: str, thousands: str | None, text: str) -> bool:
         digits += rf"|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+"
     point = re.escape(decimal)
     number = rf"[+-]?(?:(?:{digits})(?:{point}\d*)?|{point}\d+)"
-    return re.fullmatch(number, text) is not None
+    return decimal != thousands and re.fullmatch(number, text) is not None

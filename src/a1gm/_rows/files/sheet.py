@@ -8,9 +8,7 @@ import re
 import zipfile
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from a1gm._base.optional import require
 from a1gm._base.words import counted, listed, shown
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_CELLS = 1 << 21
-_CELL = re.compile(rb'<c r="([A-Z]+[0-9]+)"([^>]*[^/>])?>(.*?)</c>', re.DOTALL)
+_SHEET = re.compile(r"xl/worksheets/[^/]*\.xml")
+_CELL = re.compile(rb"<c ([^>]*[^/>])>(.*?)</c>", re.DOTALL)
 _VALUE = re.compile(rb"<v[^>]*>[^<]")
 
 
@@ -76,7 +75,7 @@ class SheetSource(Source):
                 sheet = book.get_sheet_by_name(self._chosen(book))
                 first = sheet.start[0] if sheet.start else 0
                 cells = sheet.to_python(skip_empty_area=True)
-                self.hint = _hint(f"{name}, sheet {sheet.name!r}", file, sheet.name)
+                self.hint = _hint(name, file)
         except reader.PasswordError as error:
             raise FileFormatError(
                 f"{name} has a password. Save it without one, or as .csv."
@@ -121,46 +120,22 @@ def _text(cell: Any) -> str:
     return str(cell)
 
 
-def _hint(where: str, file: IO[bytes], sheet: str) -> str:
-    """Count the cells that count as missing though the sheet shows something.
+def _hint(name: str, file: IO[bytes]) -> str:
+    """Count the cells that count as missing though a sheet shows something.
 
     The reader returns nothing for a formula without its value or for an error, as for
     an empty cell. Only .xlsx and .xlsm files are looked at.
     """
-    formulas: list[str] = []
-    errors: list[str] = []
-    with contextlib.suppress(
-        zipfile.BadZipFile, KeyError, StopIteration, ElementTree.ParseError
-    ):
-        for cell, about, inside in _CELL.findall(_xml_of_sheet(file, sheet)):
-            if b't="e"' in about:
-                errors.append(cell.decode())
-            elif b"<f" in inside and not (b"str" in about or _VALUE.search(inside)):
-                formulas.append(cell.decode())
-    words = []
-    if formulas:
-        what = counted(len(formulas), "formula has", "formulas have")
-        words.append(
-            f"{what} no computed value (first: {formulas[0]}; open and save the file "
-            "in a spreadsheet program to have them)"
-        )
-    if errors:
-        what = counted(len(errors), "cell shows", "cells show")
-        words.append(f"{what} an error such as #N/A (first: {errors[0]})")
-    return f"{where}: {', and '.join(words)}. They count as missing." * bool(words)
-
-
-def _xml_of_sheet(file: IO[bytes], name: str) -> bytes:
-    """Return the text of a sheet, which the book calls by a number of its own."""
-    book = zipfile.ZipFile(file)
-    sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()
-    number = next(
-        value
-        for sheet in sheets
-        if sheet.get("name") == name
-        for key, value in sheet.attrib.items()
-        if key.endswith("}id")
+    n = 0
+    with contextlib.suppress(zipfile.BadZipFile):
+        book = zipfile.ZipFile(file)
+        for part in filter(_SHEET.fullmatch, book.namelist()):
+            for about, inside in _CELL.findall(book.read(part)):
+                has_value = b"str" in about or _VALUE.search(inside)
+                n += b't="e"' in about or (b"<f" in inside and not has_value)
+    has = counted(n, "cell has", "cells have")
+    hint = (
+        f"{name}: {has} a formula without a computed value, or an error such as #N/A, "
+        "and count as missing. Save the file in a spreadsheet program to compute them."
     )
-    places = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))
-    place = next(one.attrib["Target"] for one in places if one.get("Id") == number)
-    return book.read(str(PurePosixPath("/xl") / place).lstrip("/"))
+    return hint * (n > 0)

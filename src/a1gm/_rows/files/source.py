@@ -156,14 +156,16 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 class FoundFiles:
     """The files of a table, in a fixed order.
 
-    ``names`` are the names of their filled copies in a folder, ``not_tables`` the files
-    beside them that are not read. ``are_several``: several files or a folder were
-    passed, even if only one of them has rows; ``given`` is the one folder or glob.
+    ``names`` are the names of their filled copies in a folder, ``not_tables`` and
+    ``hidden`` the files beside them that are not read. ``are_several``: several files
+    or a folder were passed, even if only one of them has rows; ``given`` is the one
+    folder or glob.
     """
 
     paths: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     not_tables: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
     are_several: bool = False
     given: str = ""
 
@@ -179,10 +181,10 @@ class FoundFiles:
             tables = [file for file in tables if suffix_of(file) != ".txt"]
         self.paths += map(str, tables)
         self.names |= {str(file): str(file.relative_to(root)) for file in tables}
-        others = [file for file in files if str(file) not in self.names]
-        self.not_tables += [
-            f"{file.relative_to(root)}{'/' * file.is_dir()}" for file in others
-        ]
+        for file in files:
+            if str(file) not in self.names:
+                others = self.hidden if _is_hidden(file) else self.not_tables
+                others.append(f"{file.relative_to(root)}{'/' * file.is_dir()}")
 
 
 def find_files(paths: PathOrPaths) -> FoundFiles:
@@ -225,10 +227,11 @@ def _expand(path: str, found: FoundFiles) -> None:
         found.are_several = True
         found.add(_entries(place), place)
         if len(found.paths) == before:
-            beside = f" It has: {listed(found.not_tables, 5)}."
+            others = found.not_tables + found.hidden
+            beside = f" It has: {listed(others, 5)}." if others else ""
             raise FileFormatError(
                 f"{shown(path)} has no table files in it (.csv, .tsv, .csv.gz, "
-                f".parquet, .feather, .arrow, .xlsx).{beside * bool(found.not_tables)}"
+                f".parquet, .feather, .arrow, .xlsx).{beside}"
             )
     elif not place.exists() and glob.has_magic(path):
         parts = place.parts
@@ -252,15 +255,15 @@ def _entries(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def is_hidden(name: str) -> bool:
+def _is_hidden(file: Path) -> bool:
     """Whether a file is hidden by custom: ``.name`` or ``_SUCCESS``."""
-    return Path(name).name.startswith((".", "_"))
+    return file.name.startswith((".", "_"))
 
 
 def _is_table_file(file: Path) -> bool:
     known = suffix_of(file) in (*FORMATS, *SPREADSHEETS)
     beside = file.name.lower() in ("readme.txt", "license.txt", "notes.txt")
-    return file.is_file() and known and not is_hidden(file.name) and not beside
+    return file.is_file() and known and not _is_hidden(file) and not beside
 
 
 # ---------------------------------------------------------------- what they hold

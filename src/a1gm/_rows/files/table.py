@@ -24,7 +24,6 @@ from a1gm._rows.files.source import (
     FoundFiles,
     Source,
     TableOptions,
-    is_hidden,
     open_input,
 )
 from a1gm._rows.files.text import (
@@ -32,7 +31,7 @@ from a1gm._rows.files.text import (
     Others,
     TextSource,
     columns_of,
-    first_number_like,
+    has_numbers,
 )
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import MOST_ROWS, hints
@@ -61,6 +60,7 @@ _Item = TypeVar("_Item")
 #: Numbers cast from text that are kept for a second pass, at most: 256 MB.
 MOST_CELLS_KEPT = 1 << 25
 _MOST_WHOLE = 2.0**53  # whole numbers beyond are not exact in float64
+_ROWS_AT_ONCE = 1 << 16
 _MOST_LABELS = 12  # columns beside the table that hints look at
 
 
@@ -139,8 +139,10 @@ class TableFiles:
     ----------
     names, id : tuple of str
         The columns of the table, and those that label its rows; final after a pass.
-    counts : ColumnCounts or None
-        None before a pass has ended.
+    passed_through : list of str
+        Columns of the first file that are not part of the table.
+    n_rows, counts : int, ColumnCounts, or None
+        Rows of all files, and what is in each column; None before a pass has ended.
     empty, broken : list of str, dict
         Files left out: without rows, and unreadable, with the errors.
     warned : list of A1gmWarning
@@ -174,13 +176,18 @@ class TableFiles:
         self.sources: list[Source] = []  # the files opened so far
         self.choice: Choice | None = None
         self.names: tuple[str, ...] = ()
+        self.id: tuple[str, ...] = ()
+        self.col_labels: list[str] = []
+        self.passed_through: list[str] = []
+        self.n_cols = 0
+        self.n_rows: int | None = None
         self.counts: ColumnCounts | None = None
         self.empty: list[str] = []
         self.broken: dict[str, A1gmError] = {}
         self.warned: list[A1gmWarning] = []
         self._is_keeping = are_read_twice  # filled after the first pass
         self._kept: dict[tuple[int, int], Floats] = {}
-        self._texts: dict[str, str] = {}  # text columns, with a cell, to be checked
+        self._texts: dict[str, Others] = {}  # of text columns, to be checked
 
     def choosing(self, *, reason: str | None = None, **columns: Any) -> TableFiles:
         """Return the same files with another choice of columns, exclude or id."""
@@ -212,48 +219,9 @@ class TableFiles:
         return f"{name} and {counted(n - 1, 'more file')}" if n > 1 else name
 
     @property
-    def id(self) -> tuple[str, ...]:
-        """The columns that label the rows; of text files final after a pass."""
-        return () if self.choice is None else tuple(self.choice.ids)
-
-    @property
-    def passed_through(self) -> list[str]:
-        """Columns of the first file that are not part of the table."""
-        own = set(self.names)
-        return [name for name in self.first.names if name not in own]
-
-    @property
     def left_out(self) -> list[str]:
         """Columns that are not fitted and label no rows, as messages show them."""
         return [title_of(name) for name in self.passed_through if name not in self.id]
-
-    @property
-    def hidden(self) -> list[str]:
-        """Files of folders that were not read because they are hidden."""
-        return [name for name in self.found.not_tables if is_hidden(name)]
-
-    @property
-    def n_cols(self) -> int:
-        """Columns of the table."""
-        return len(self.names)
-
-    @property
-    def n_rows(self) -> int | None:
-        """Rows of all files; None before a pass has ended."""
-        if self.counts is None:
-            return None
-        return sum(source.n_rows or 0 for source in self.sources)
-
-    @property
-    def n_rows_expected(self) -> int | None:
-        """Rows of all files, as far as the first one is known."""
-        known = self.first.n_rows
-        return None if known is None else known * len(self.paths)
-
-    @property
-    def col_labels(self) -> list[str]:
-        """The columns of the table."""
-        return list(self.names)
 
     @cached_property
     def row_labels(self) -> list[str] | None:
@@ -307,7 +275,7 @@ class TableFiles:
                 continue
             done, at = done + rows, at + 1
         if self.counts is None:
-            self.counts = counts
+            self.counts, self.n_rows = counts, done
             self._is_keeping = False
             self._warn(head)
 
@@ -376,7 +344,11 @@ class TableFiles:
         if has_index:
             choice.ids = list(index)
         self.choice = choice
-        self.names = tuple(options.columns or choice.table)  # in the order asked for
+        self.id = tuple(choice.ids)
+        self.col_labels = list(options.columns or choice.table)
+        self.names, self.n_cols = tuple(self.col_labels), len(self.col_labels)
+        own = set(self.names)
+        self.passed_through = [n for n in self.first.names if n not in own]
         return choice
 
     def _settle_typed(self, at: int, source: Source) -> None:
@@ -402,10 +374,10 @@ class TableFiles:
         tried = [name for name in source.names if name not in skipped]
         tried = tried if options.columns is None else list(options.columns)
         values, others = cells.cast(batch, tried)
-        has_numbers: Bools = np.logical_not(np.isnan(values).all(axis=0))
+        is_number: Bools = np.logical_not(np.isnan(values).all(axis=0))
         kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
         mixed: dict[str, Others] = {}
-        for name, has_number in zip(tried, has_numbers, strict=True):
+        for name, has_number in zip(tried, is_number, strict=True):
             other = others.get(name)
             if other is None or options.columns is not None:
                 kinds[name] = "number"
@@ -427,7 +399,7 @@ class TableFiles:
         }
         self._check_mixed(source, mixed, labels)
         self._texts = {
-            name: others[name].texts[0]
+            name: others[name]
             for name in choice.inferred
             if kinds[name] == "text" and name not in labels
         }
@@ -463,29 +435,14 @@ class TableFiles:
         else:
             values, others = cells.cast(batch, self.names)
             self._check_mixed(source, others, first_row=first_row)
-            if at == 0 and self.counts is None:
-                self._check_texts(source, batch, first_row)
+            is_first = at == 0 and self.counts is None
+            for name, other in self._texts.items() if is_first else ():
+                if has_numbers(batch.column(name), self.options):
+                    self._check_mixed(source, {name: other})
         n_cells = (first_row + len(values)) * values.shape[1]
         if self._is_keeping and n_cells < MOST_CELLS_KEPT:
             self._kept[at, first_row] = values
         return values
-
-    def _check_texts(
-        self, source: Source, batch: pa.RecordBatch, first_row: int
-    ) -> None:
-        """Raise for a number in a column that was text in the first rows."""
-        for name, text in self._texts.items():
-            row = first_number_like(batch.column(name), self.options)
-            if row is not None:
-                cell = batch.column(name)[row].as_py()
-                raise FileFormatError(
-                    f"{source.place_of(first_row + row)}, column {name!r}: {cell!r} is "
-                    f"a number, but the column has text such as {text!r}. If that is a "
-                    "missing cell pass ",
-                    Option("missing", [text]),
-                    ". ",
-                    faults.not_data(name, self.options, self.reason),
-                )
 
     # ---------------------------------------------------------------- other reads
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
@@ -495,8 +452,14 @@ class TableFiles:
                 yield slice(first_row, first_row + len(piece.values)), piece.values
 
     def id_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the columns that label the rows, of all files."""
-        for source in self.sources:
+        """Read the columns that label the rows, of all files; else number the rows."""
+        import pyarrow as pa
+
+        n_rows = 0 if self.id else self.n_rows or 0
+        for start in range(0, n_rows, _ROWS_AT_ONCE):
+            some = range(start, min(start + _ROWS_AT_ONCE, n_rows))
+            yield pa.RecordBatch.from_pydict({"row": some})
+        for source in self.sources if self.id else ():
             source.file.check_unchanged()
             yield from source.batches(self.id)
 
@@ -506,20 +469,13 @@ class TableFiles:
             source.file.check_unchanged(is_fitted=True)
 
     # --------------------------------------------------------------- naming things
-    def where(self, row: int, col: int, row_offset: int = 0) -> str:
-        """Name a cell the way its owner finds it: file, line, column."""
-        return self.place_of(row + row_offset, self.names[col])
-
-    def place_of(self, row: int, column: str | None = None) -> str:
-        """Name a row of the table, or a cell in it."""
+    def place_of(self, row: int) -> str:
+        """Name a row of the table the way its owner finds it: file and line."""
         for source in self.sources[:-1]:
             if row < (source.n_rows or 0):
-                break
+                return source.place_of(row)
             row -= source.n_rows or 0
-        else:
-            source = self.sources[-1]
-        place = source.place_of(row)
-        return place if column is None else f"{place}, column {column!r}"
+        return self.sources[-1].place_of(row)
 
     def name_rows(self, rows: Sequence[int]) -> tuple[str, list[str]]:
         """Name some rows for messages: a noun, and the names that follow it.
@@ -632,7 +588,7 @@ class TableFiles:
         if self.empty:
             files = counted(len(self.empty), "file has no rows", "files have no rows")
             words.append(f"{files} ({listed(self.empty, 3)})")
-        others = [name for name in self.found.not_tables if not is_hidden(name)]
+        others = self.found.not_tables
         if others:
             files = counted(len(others), "is not a table", "are not tables")
             words.append(f"{files} ({listed(others, 3)})")
@@ -715,55 +671,3 @@ def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
         cells[:, 0] += np.bincount(band, minlength=height)
     shares: Floats = holes / (cells * np.diff(left, append=n_cols))
     return shares
-
-
-# ------------------------------------------------------------------- one row per cell
-@dataclass(frozen=True)
-class LongFile:
-    """The rows of files: the cells as they are, and the numbers of one column."""
-
-    files: TableFiles
-    table: pa.Table
-    keys: tuple[str, ...]
-    value: str
-    numbers: Floats
-
-    @property
-    def frame(self) -> pa.Table:
-        """The keys and the numbers."""
-        import pyarrow as pa
-
-        keys = self.table.select(list(self.keys))
-        return keys.append_column(self.value, pa.array(self.numbers))
-
-
-def read_long_file(
-    files: TableFiles,
-    keys: Sequence[str],
-    value: str,
-    negatives: Negatives | None = "raise",
-    progress: Progress | None = None,
-    reason: str | None = None,
-) -> LongFile:
-    """Read files with one row per cell; bad values are refused with their place.
-
-    None for ``negatives`` leaves that to the fit, which may be one of many. ``reason``
-    is why the column of the values is needed, for messages.
-    """
-    import pyarrow as pa
-
-    files = files.choosing(columns=[value], exclude=(), id=keys, reason=reason)
-    batches: list[Any] = []
-    numbers: list[Floats] = []
-    with closing(files.pieces(all_columns=True, progress=progress)) as pieces:
-        for first_row, piece in pieces:
-            if first_row == 0:
-                batches, numbers = [], []
-            if negatives is not None:
-                piece.check_cells(negatives)
-            batches.append(piece.batch)
-            numbers.append(piece.values[:, 0])
-    # Files may have further columns, in another order, and integers beside floats.
-    tables = [pa.Table.from_batches([batch]) for batch in batches]
-    table = pa.concat_tables(tables, promote_options="permissive")
-    return LongFile(files, table, tuple(keys), value, np.concatenate(numbers))

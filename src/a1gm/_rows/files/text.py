@@ -246,18 +246,17 @@ class Cells:
         return values.T, others
 
 
-def first_number_like(column: pa.Array, options: TableOptions) -> int | None:
-    """Return the first cell that is a number in any notation, if there is one."""
+def has_numbers(column: pa.Array, options: TableOptions) -> bool:
+    """Whether a cell is a number in any notation."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     like = pc.match_substring_regex(column, _NUMBER_LIKE)
     if not pc.any(like).as_py():
-        return None
+        return False
     tokens = pa.array(options.missing_tokens, pa.string())
     missing = pc.is_in(pc.utf8_trim_whitespace(column), tokens)
-    like = pc.fill_null(pc.and_not(like, missing), False)
-    return pc.index(like, True).as_py() if pc.any(like).as_py() else None
+    return bool(pc.any(pc.and_not(like, missing)).as_py())
 
 
 def columns_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[pa.Array]:
