@@ -68,7 +68,7 @@ def test_equals_theorem_1(seed, shape, alpha, beta):
 def test_without_side_tables_it_is_the_plain_fit():
     X = made(2, holes=0.2)[0]
     plain = a1gm.fit(X)
-    for tables in ((X,), (X, None, None), (X, np.zeros((0, 8)), np.zeros((30, 0)))):
+    for tables in ((X,), (X, None, None)):
         fit = a1gm.fit_nmmf(*tables)
         np.testing.assert_allclose(fit.reconstruct()[0], plain.reconstruct(), rtol=1e-9)
         assert fit.divergence == pytest.approx(plain.divergence, rel=1e-12)
@@ -206,8 +206,8 @@ def bad(shape, value):
     [
         ({"Y": np.ones((5, 7))}, DataError, "Y has 7 columns, but X has 8"),
         ({"Z": np.ones((29, 4))}, DataError, "Z has 29 rows, but X has 30"),
-        ({"Y": np.ones((0, 9))}, DataError, "Y has 9 columns, but X has 8"),
-        ({"Z": np.ones((7, 0))}, DataError, "Z has 7 rows, but X has 30"),
+        ({"Y": np.ones((0, 9))}, DataError, "Y needs at least one row"),
+        ({"Z": np.ones((7, 0))}, DataError, "Z needs at least one row"),
         ({"X": np.full((30, 8), np.nan)}, DataError, "Nothing is observed in X"),
         ({"Z": np.full((30, 4), np.nan)}, DataError, "Nothing is observed in Z"),
         ({"X": bad((30, 8), -3)}, NegativeValuesError, r"X\[2, 1\] = -3"),

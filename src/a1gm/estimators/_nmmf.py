@@ -23,7 +23,7 @@ from a1gm.estimators._base import (
 )
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
-from a1gm.nmmf.read import read_side, read_table
+from a1gm.nmmf.layout import read_table
 from a1gm.nmmf.result import NMMFFit
 
 
@@ -206,19 +206,17 @@ class RankOneNMMF(RowFactors):
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
-        source = read_side(Z, "Z", 0, x, EVERY_COLUMN)
+        source = read_table(Z, "Z", EVERY_COLUMN)
         fitted = self._fit._views.get("Z")
         if fitted is None:
-            if source is None:  # no columns here, and none in fit
-                return None
             raise ParameterError(
                 "Z was not given to fit: its columns have no factors. Leave it out."
             )
-        n_cols, expected = 0 if source is None else source.n_cols, len(self._fit.b)
-        if source is None or n_cols != expected:
+        shape, expected = (source.n_rows, source.n_cols), (x.n_rows, len(self._fit.b))
+        if shape != expected:
             raise DataError(
-                f"Z has {n_cols} columns, but {expected} are expected: those that it "
-                "had in fit, in the same order."
+                f"Z has shape {shape}, but {expected} is expected: the rows of X, and "
+                "the columns that it had in fit, in the same order."
             )
         names, known = source.col_labels, fitted.table.rows.col_labels
         check_same_labels("column", names, known, "Z", "the fit")

@@ -12,8 +12,7 @@ from a1gm._base.types import OnUndetermined
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.joint import fit_joint
-from a1gm.nmmf.layout import Layout, SharedTable, lay_out
-from a1gm.nmmf.read import read_side, read_table
+from a1gm.nmmf.layout import Layout, SharedTable, lay_out, read_table
 from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit, check_mapping
 
 LEAST_WEIGHT = 1e-100
@@ -109,14 +108,16 @@ def lay_out_nmmf(
     """Read the three tables and check that they belong together."""
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_weight(value, name, ParameterError)
-    x = read_table(X, "X", columns)
-    y, z = read_side(Y, "Y", 1, x, columns), read_side(Z, "Z", 0, x, columns)
-    found = [SharedTable("X", "X", x, "w", "h", 1.0)]
-    if y is not None:
-        found.append(SharedTable("Y", "Y", y, "a", "h", float(alpha)))
-    if z is not None:
-        found.append(SharedTable("Z", "Z", z, "w", "b", float(beta)))
-    return lay_out(found)
+    given = (
+        ("X", X, "w", "h", 1.0),
+        ("Y", Y, "a", "h", alpha),
+        ("Z", Z, "w", "b", beta),
+    )
+    return lay_out(
+        SharedTable(name, name, read_table(table, name, columns), row, col, float(v))
+        for name, table, row, col, v in given
+        if table is not None or name == "X"
+    )
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:

@@ -20,6 +20,7 @@ from a1gm._base.types import Floats
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns, Placed
 from a1gm._observe.observe import observe
+from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._solve.components import ColumnGraph
 from a1gm.exceptions import (
@@ -126,12 +127,9 @@ def _balance(layout: Layout, n_blocks: int, sets: Sets) -> Floats:
 
 def _totals(entities: Entities, n_blocks: int) -> Floats:
     """Sum of the factors of each block."""
-    factor, block = entities.factor, entities.blocks
-    if n_blocks == 1:
-        return np.atleast_1d(np.nansum(factor))
-    known = factor > 0.0
-    sums = np.bincount(np.asarray(block)[known], factor[known], minlength=n_blocks)
-    return sums.astype(np.float64)
+    factor, known = entities.factor, entities.factor > 0.0
+    block = np.broadcast_to(entities.blocks, factor.shape)
+    return weighted_counts(block[known], factor[known], n_blocks)
 
 
 def _in_units(entities: Entities, units: Floats) -> Entities:

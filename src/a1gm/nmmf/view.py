@@ -23,7 +23,6 @@ from a1gm._fit.messages import (
 )
 from a1gm._fit.place import (
     EMPTY,
-    FATES,
     FINITE,
     UNBOUNDED,
     UNDETERMINED,
@@ -36,8 +35,7 @@ from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
 from a1gm.exceptions import DataError, Text, separated
-from a1gm.nmmf.layout import Entities, SharedTable
-from a1gm.nmmf.read import open_table
+from a1gm.nmmf.layout import Entities, SharedTable, read_table
 
 CELLS_AT_ONCE = 1 << 17
 
@@ -139,11 +137,6 @@ class TableView:
             found.append((i + rows.start, j, fates[i, j]))
         return UndeterminedCells(*map(np.concatenate, zip(*found, strict=True)))
 
-    @property
-    def counts(self) -> Ints:
-        """Missing cells without a value, by fate."""
-        return np.bincount(self.undetermined.code, minlength=len(FATES))
-
     def _n_not_fitted(self) -> int:
         """Observed cells that no value fits.
 
@@ -171,7 +164,8 @@ class TableView:
         known = np.flatnonzero(self.undetermined.code < EMPTY)
         if len(known):
             row, column, _ = self.undetermined[int(known[0])]
-            kinds = self.counts[UNBOUNDED], self.counts[UNDETERMINED]
+            codes = self.undetermined.code.tolist()
+            kinds = codes.count(UNBOUNDED), codes.count(UNDETERMINED)
             where, how = self.table.rows.where(row, column), self.on_undetermined
             parts.append(text_of_unknown_cells(*kinds, where, of=name, how=how))
         return separated(parts)
@@ -180,7 +174,7 @@ class TableView:
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
         """Fill the missing cells of the table that was fitted."""
         check_on_undetermined(how)
-        rows = open_table(X, self.table.name)
+        rows = read_table(X, self.table.name)
         self._check_same_table(rows)
         filled = fill_table(X, Fills(rows, self.values))
         n_left, first_left = filled.left

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
-from a1gm._fit.place import Columns, Fates
+from a1gm._fit.place import UNBOUNDED, Columns, Fates
 from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.table import Table, are_close
@@ -296,51 +296,35 @@ class Information:
         return self.table.exposures(self.shape)
 
     @cached_property
-    def without_value(self) -> tuple[Ints, Ints]:
-        """Rows and columns of the missing cells without a value."""
-        rows = columns = np.zeros(0, np.int64)
-        if not self.solved.is_plain:
-            rows, columns = self.fates.undetermined.row, self.fates.undetermined.column
-        if self.exposures is None:
-            return rows, columns
-        E = self.exposures.rows(slice(0, self.shape[0]))
-        is_none = np.isnan(E)
-        is_none[rows, columns] = True
-        rows, columns = np.nonzero(is_none & (E != 0.0))
-        return rows, columns
+    def _missing(self) -> tuple[Bools, Bools]:
+        """Which cells are missing, and which of these have no value."""
+        n_rows = self.shape[0]
+        missing = ~self.fates.observed(0, n_rows)
+        has_none = self.fates.of_rows(0, n_rows) >= UNBOUNDED
+        if self.exposures is not None:
+            E = self.exposures.rows(slice(0, n_rows))
+            has_none = (has_none | np.isnan(E)) & (E != 0.0)
+        return missing, missing & has_none
 
     def n_without_value(self) -> int:
         """Number of missing cells that are in no total."""
         if self.exposures is not None:
-            return len(self.without_value[0])
+            return int(self._missing[1].sum())
         return 0 if self.solved.is_plain else self.fates.totals.n_undetermined
 
     def has_no_total(self, by: By, cells: Which) -> Bools:
         """Which totals have no cell with a value."""
-        if cells == "fitted":
-            if by == "all":
-                return np.zeros(1, bool)
+        if cells == "fitted" and by != "all":
             rows = self.fates.rows.factor if by == "row" else self.columns.factor
             is_empty: Bools = np.isnan(np.asarray(rows))
             return is_empty
-        rows, cols = self.without_value
-        sizes = {"row": self.shape[0], "column": self.shape[1], "all": 1}
-        if not len(rows):
+        if cells == "fitted" or (self.solved.is_plain and self.exposures is None):
+            sizes = {"row": self.shape[0], "column": self.shape[1], "all": 1}
             return np.zeros(sizes[by], bool)
-        counts: Ints = np.zeros(self.shape[1], np.int64)
-        of_patterns = []
-        for some in self.patterns.stretches():
-            is_missing = self.patterns.weights_of(some) == 0.0
-            of_patterns.append(is_missing.sum(axis=1))
-            counts += self.fates.rows.pattern_counts(some)[0] @ is_missing
-        at = cols
-        if by == "row":
-            pattern = self.fates.rows.read(0, self.shape[0])[0]
-            at, counts = rows, np.concatenate(of_patterns)[pattern]
-        elif by == "all":
-            at, counts = np.zeros_like(rows), counts.sum(keepdims=True)
-        found: Bools = np.bincount(at, minlength=sizes[by]) == counts
-        return found & (counts > 0)
+        missing, has_none = self._missing
+        axis = {"row": 1, "column": 0, "all": None}[by]
+        has_total = (missing & ~has_none).any(axis)
+        return np.atleast_1d(missing.any(axis) & ~has_total)
 
 
 def resistance(Q: Floats, covariance: Floats) -> Floats:
