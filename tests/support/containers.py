@@ -24,22 +24,18 @@ def unpack(data: bytes) -> tuple[Header, Arrays]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         header = json.loads(archive.read(MODEL_HEADER))
         arrays = {
-            name: np.load(io.BytesIO(archive.read(f"{name}.npy")))
-            for name in header["arrays"]
+            name.removesuffix(".npy"): np.load(io.BytesIO(archive.read(name)))
+            for name in archive.namelist()
+            if name != MODEL_HEADER
         }
     return header, arrays
 
 
 def pack(header: Header, arrays: Arrays) -> bytes:
-    """The container again, its layout and checksums right for what it now holds."""
-    layout = {
-        name: {"dtype": a.dtype.str, "shape": list(a.shape)}
-        for name, a in arrays.items()
-    }
+    """The container again, with the checksums of what it now holds."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        text = json.dumps({**header, "arrays": layout})
-        archive.writestr(MODEL_HEADER, text)
+        archive.writestr(MODEL_HEADER, json.dumps(header))
         for name, array in arrays.items():
             entry = io.BytesIO()
             np.save(entry, array, allow_pickle=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,23 +64,22 @@ def observe(
     if source.weights is not None:
         V = source.weights.in_one_piece()
         return _observe_weighted(source.in_one_piece(), V, n_threads)
+    look = partial(
+        _observe, n_threads=n_threads, negatives=negatives, row_offset=row_offset
+    )
     if source.cut is None:
-        seen = _observe(source, n_threads, keep_table, negatives, row_offset)
+        seen = look(source, keep_table)
     else:
-        seen = _observe_pieces(source, n_threads, keep_table, negatives, row_offset)
+        seen = _observe_pieces(source, keep_table, look)
     if scatter and seen.is_table:
         _add_scatter(source, seen, n_threads)
     return seen
 
 
 def _observe_pieces(
-    source: Rows,
-    n_threads: int | None,
-    keep_table: bool,
-    negatives: Negatives | None,
-    row_offset: int,
+    source: Rows, keep_table: bool, look: Callable[[Rows, bool], Patterns]
 ) -> Patterns:
-    """Observe the pieces and add them up.
+    """Observe the pieces, each by ``look``, and add them up.
 
     After a bad cell the whole table is read, to count all bad cells.
     """
@@ -91,17 +92,18 @@ def _observe_pieces(
         for _, piece in source.pieces():
             # A large piece shows by itself whether nearly every row has its own.
             keep = keep_table or piece.n_rows * piece.n_cols < MANY_CELLS
-            found.add(_observe(piece, n_threads, keep, negatives, row_offset))
+            found.add(look(piece, keep))
     except (InfiniteValuesError, NegativeValuesError):
-        _observe(source.in_one_piece(), n_threads, True, negatives, row_offset)
+        look(source.in_one_piece(), True)
         raise
     return found.patterns()
 
 
 def _observe(
     source: Rows,
-    n_threads: int | None,
     keep_table: bool,
+    *,
+    n_threads: int | None,
     negatives: Negatives | None,
     row_offset: int,
 ) -> Patterns:

@@ -108,8 +108,12 @@ def solve(
     if reduced is None and read_cells is not None:
         statistics = read_cells()
         components, reduced = _reduce(statistics, force=False)
-    if reduced.n_core_blocks + reduced.n_roots == 0:
-        _check_something_observed(statistics)
+    is_empty = reduced.n_core_blocks + reduced.n_roots == 0
+    if is_empty and not statistics.has_observed()[1].any():
+        raise DataError(
+            "Nothing is observed: every cell is missing. At least one must hold a "
+            "number."
+        )
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     cells_of = partial(_cells, statistics, read_cells)
     with np.errstate(all="ignore"):  # what leaves the range is refused below
@@ -119,13 +123,10 @@ def solve(
 
 
 def _cells(
-    statistics: Patterns | None,
-    read: Callable[[], Patterns] | None,
-    *,
-    again: bool,
+    statistics: Patterns, read: Callable[[], Patterns] | None, again: bool
 ) -> Patterns | None:
     """Sums of single cells: those kept or, ``again``, those read once more."""
-    kept = None if statistics is None else statistics.cell_sums()
+    kept = statistics.cell_sums()
     return read() if kept is None and again and read is not None else kept
 
 
@@ -135,14 +136,6 @@ def _reduce(statistics: Patterns, *, force: bool) -> tuple[Components | None, An
     if components is not None:
         inside = statistics.inside(components.pattern, components.col)
     return components, inside.reduce(force=force)
-
-
-def _check_something_observed(statistics: Patterns) -> None:
-    if not statistics.has_observed()[1].any():
-        raise DataError(
-            "Nothing is observed: every cell is missing. At least one must hold a "
-            "number."
-        )
 
 
 # ------------------------------------------------------------------ negative cells

@@ -16,7 +16,6 @@ from a1gm._solve.settle import (
     LISTED_CELL,
     PROVEN,
     CellsOf,
-    no_cells,
     settle_by_sparse_edges,
     settle_core,
 )
@@ -32,7 +31,7 @@ FINE, FINE_CELLS = 1e-12, 10**5  # a sweep more: beyond, it costs up to 40 %
 
 def solve_core(
     reduced: Reduced,
-    cells_of: CellsOf = no_cells,
+    cells_of: CellsOf = lambda _: None,
     *,
     tol: float,
     max_iter: int,
@@ -71,13 +70,17 @@ def solve_core(
             return core
     elif core.gap > tol:
         core = settle_by_sparse_edges(
-            reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
+            reduced, core, cells_of(False), tol=tol, max_iter=max_iter
         )
         if core.gap <= tol and core.step <= PROVEN:
             return core
     hessian = Hessian(reduced)
     if core.gap > tol and core.n_iter < max_iter:
-        core = _newton(reduced, hessian, core, tol=tol, max_iter=max_iter)
+        left = max_iter - core.n_iter
+        best, steps, gap = newton(reduced, hessian, core.h, tol=tol, max_steps=left)
+        w, h = (best.w, best.h) if gap < core.gap else (core.w, core.h)
+        gap = min(gap, core.gap)
+        core = CoreSolution(w, h, "newton", core.n_iter + steps, gap)
     left = max_iter - core.n_iter
     if core.gap > tol and left > 0:
         # Rounding has stopped Newton: sweeps correct each row with its margin.
@@ -90,17 +93,3 @@ def solve_core(
 def precision_for(n_patterns: int, n_cols: int) -> float:
     """The certificate that cells need, whatever the margins may miss."""
     return FINE if n_patterns * n_cols <= FINE_CELLS else PRECISE
-
-
-def _newton(
-    reduced: Reduced,
-    hessian: Hessian,
-    core: CoreSolution,
-    *,
-    tol: float,
-    max_iter: int,
-) -> CoreSolution:
-    left = max_iter - core.n_iter
-    best, steps, gap = newton(reduced, hessian, core.h, tol=tol, max_steps=left)
-    w, h = (best.w, best.h) if gap < core.gap else (core.w, core.h)
-    return CoreSolution(w, h, "newton", core.n_iter + steps, min(gap, core.gap))

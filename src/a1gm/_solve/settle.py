@@ -7,8 +7,9 @@ settles is announced by the bound of the step that is left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,15 +34,8 @@ ROUNDS = 12
 LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
 
 
-class CellsOf(Protocol):
-    """Gives the sum of every observed cell; reads them again only if it may."""
-
-    def __call__(self, *, again: bool) -> Patterns | None:
-        """Return what is known, or None."""
-
-
-def no_cells(*, again: bool) -> None:
-    """Know no sums but those of rows and columns."""
+#: Gives the sum of every observed cell, or None; reads them again only if True.
+CellsOf: TypeAlias = Callable[[bool], Patterns | None]
 
 
 def settle_core(
@@ -65,12 +59,12 @@ def settle_core(
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:
-        core = _settle_by_edges(reduced, core, cells_of(again=False), tol, max_iter)
+        core = _settle_by_edges(reduced, core, cells_of(False), tol, max_iter)
     else:
         core = _settle_by_steps(reduced, core, max_iter, hessian)
     if core.step <= SETTLED:
         return core
-    cells = cells_of(again=True)
+    cells = cells_of(True)
     if cells is None:
         return core
     small, large = sorted(reduced.core_shape)
@@ -109,23 +103,16 @@ def _settle_by_edges(
     max_iter: int,
     work: int = 0,
 ) -> CoreSolution:
-    """Settle by an elimination of at most ``work`` visits; 0 for a small core."""
+    """Settle by an elimination of at most ``work`` visits; 0 for a small core.
+
+    The core stays as it is unless the elimination is surer of its cells.
+    """
     pairs = (None,) * 3 if cells is None else (cells.ptr, cells.cols, cells.sums)
     left = max(max_iter - core.n_iter, 0)
     found = reduced.settle(core.w, core.h, *pairs, tol, left, work)
-    return core if found is None else _better(core, *found)
-
-
-def _better(
-    core: CoreSolution,
-    w: Floats,
-    h: Floats,
-    steps: int,
-    step: float,
-    gap: float,
-    cut: tuple[int, int],
-) -> CoreSolution:
-    """What an elimination has found, if it is surer than what was known."""
+    if found is None:
+        return core
+    w, h, steps, step, gap, cut = found
     if not step < core.step:
         return replace(core, cut=cut)
     solver: Solver = "newton" if steps else core.solver
