@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define A1GM_AVX2 1
+#define A1GM_ANY __attribute__((always_inline)) inline  // compiled as its caller is
 #include <immintrin.h>
 
 #define A1GM_TARGET __attribute__((target("avx2,fma")))
@@ -76,4 +77,6 @@ A1GM_INLINE uint64_t bits_of(__m256d mask) {
 }
 
 }  // namespace a1gm
+#else
+#define A1GM_ANY inline
 #endif

@@ -39,21 +39,23 @@ void scan_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
   out.smallest = smallest;
 }
 
+// Adds the observed cells of a row.
+template <typename T>
+A1GM_ANY void add_row(const T* x, int64_t cols, double* acc) {
+  for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
+}
+
 template <typename T>
 void add_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     double* const* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    double* a = acc[i];
-    for (int64_t j = 0; j < cols; ++j) a[j] += x[j] == x[j] ? x[j] : 0.0;
-  }
+  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc[i]);
 }
 
 // Rows of one pattern: the sums stay in registers (here, in one line of the cache).
 template <typename T>
 void add_run_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                    double* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride)
-    for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
+  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc);
 }
 
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
@@ -85,90 +87,17 @@ void with_vectors(int64_t cols, F&& f) {
   }
 }
 
-// One row of at most 4 * V columns; the last vector is read under `tail`.
-template <int V, bool kPositive, bool kColumns = false, typename T>
-A1GM_INLINE __m256d scan_short_row(const T* x, __m256i tail, uint64_t valid,
-                                   __m256d& smallest, uint64_t& key,
-                                   uint64_t& positive, __m256d* columns = nullptr) {
-  const __m256d zero = _mm256_setzero_pd();
-  __m256d sum = zero;
-  uint64_t bits = 0, above = 0;
-  for (int v = 0; v < V; ++v) {
-    const __m256d a = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
-    const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
-    const __m256d value = _mm256_and_pd(a, seen);
-    sum = _mm256_add_pd(sum, value);
-    if (kColumns) columns[v] = _mm256_add_pd(columns[v], value);
-    smallest = _mm256_min_pd(smallest, value);
-    bits |= bits_of(seen) << (4 * v);
-    if (kPositive) above |= bits_above(a) << (4 * v);
-  }
-  key = bits & valid;
-  positive = above;
-  return sum;
-}
-
-template <int V, bool kColumns, typename T>
-A1GM_TARGET void scan_narrow_rows(const T* x, int64_t stride, int64_t rows,
-                                  int64_t cols, TileScan& out) {
-  const __m256i tail = head_mask(cols - 4 * (V - 1));
-  const uint64_t valid = cols == 64 ? ~uint64_t{0} : (uint64_t{1} << cols) - 1;
-  __m256d smallest = _mm256_set1_pd(out.smallest);
-  uint64_t unused = 0;
-  int64_t i = 0;
-  __m256d columns[V];
-  for (int v = 0; v < V; ++v) columns[v] = _mm256_setzero_pd();
-  const auto scan_row = [&](const T* row, uint64_t& key) A1GM_LAMBDA {
-    return scan_short_row<V, false, kColumns>(row, tail, valid, smallest, key, unused,
-                                              columns);
-  };
-  if (out.positive == nullptr) {
-    for (; i + 4 <= rows; i += 4, x += 4 * stride) {
-      uint64_t* key = out.keys + i;
-      const __m256d a = scan_row(x, key[0]);
-      const __m256d b = scan_row(x + stride, key[1]);
-      const __m256d c = scan_row(x + 2 * stride, key[2]);
-      const __m256d d = scan_row(x + 3 * stride, key[3]);
-      _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
-    }
-    for (; i < rows; ++i, x += stride)
-      out.sums[i] = lane_sum(scan_row(x, out.keys[i]));
-  } else {
-    for (; i < rows; ++i, x += stride)
-      out.sums[i] = lane_sum(scan_short_row<V, true>(x, tail, valid, smallest,
-                                                     out.keys[i], out.positive[i]));
-  }
-  out.smallest = lane_min(smallest);
-  if (kColumns) {
-    for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
-    out.done = Scan::columns;
-  }
-}
-
-// A row that has been read, added to the run of its pattern.
-template <int V>
-A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
-                            RowSink& sink) {
-  const KnownKey& hit = sink.known[sink.place(key)];
-  int32_t id = hit.id;
-  if (__builtin_expect(hit.key != key || id < 0, 0)) id = sink.number(sink.owner, key, sink);
-  sink.ids[i] = id;
-  Run& run = sink.runs[id];
-  double* const sums = run.sums;  // vectors may be anywhere: it would be read again
-  for (int v = 0; v < V; ++v)     // runs are padded to whole vectors
-    _mm256_storeu_pd(sums + 4 * v, _mm256_add_pd(load(sums + 4 * v), values[v]));
-  if (++run.rows % kRun == 0) sink.full.push_back(id);
-}
-
-template <int V, typename T>
-A1GM_TARGET void scan_and_add_rows(const T* x, int64_t stride, int64_t rows,
-                                   int64_t cols, TileScan& out, RowSink& sink) {
+// Rows of at most 4 * V columns; the last vector is read under a mask. Calls use(row, its
+// cells with zeros for the missing ones).
+template <int V, bool kPositive, typename T, typename F>
+A1GM_INLINE void scan_narrow_rows(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                                  TileScan& out, F&& use) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   const uint64_t valid = (uint64_t{1} << cols) - 1;
   __m256d smallest = _mm256_set1_pd(out.smallest);
   const auto scan_row = [&](const T* row, int64_t i) A1GM_LAMBDA {
     __m256d values[V], sum = _mm256_setzero_pd();
-    uint64_t bits = 0;
+    uint64_t bits = 0, above = 0;
     for (int v = 0; v < V; ++v) {
       const __m256d a = v + 1 < V ? load(row + 4 * v) : load(row + 4 * v, tail);
       const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
@@ -176,8 +105,11 @@ A1GM_TARGET void scan_and_add_rows(const T* x, int64_t stride, int64_t rows,
       sum = v == 0 ? values[v] : _mm256_add_pd(sum, values[v]);
       smallest = _mm256_min_pd(smallest, values[v]);
       bits |= bits_of(seen) << (4 * v);
+      if (kPositive) above |= bits_above(a) << (4 * v);
     }
-    add_to_run<V>(values, out.keys[i] = bits & valid, i, sink);
+    out.keys[i] = bits & valid;
+    if (kPositive) out.positive[i] = above;
+    use(i, values);
     return sum;
   };
   int64_t i = 0;
@@ -191,10 +123,50 @@ A1GM_TARGET void scan_and_add_rows(const T* x, int64_t stride, int64_t rows,
   out.smallest = lane_min(smallest);
 }
 
+template <int V, bool kPositive, typename T>
+A1GM_TARGET void scan_keys(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                           TileScan& out) {
+  const auto nothing = [](int64_t, const __m256d*) A1GM_LAMBDA {};
+  scan_narrow_rows<V, kPositive>(x, stride, rows, cols, out, nothing);
+}
+
+template <int V, typename T>
+A1GM_TARGET void scan_columns(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                              TileScan& out) {
+  __m256d columns[V];
+  for (int v = 0; v < V; ++v) columns[v] = _mm256_setzero_pd();
+  const auto add = [&](int64_t, const __m256d* values) A1GM_LAMBDA {
+    for (int v = 0; v < V; ++v) columns[v] = _mm256_add_pd(columns[v], values[v]);
+  };
+  scan_narrow_rows<V, false>(x, stride, rows, cols, out, add);
+  for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
+  out.done = Scan::columns;
+}
+
+// Every row is added to the run of its pattern.
+template <int V, typename T>
+A1GM_TARGET void scan_to_runs(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                              TileScan& out, RowSink& sink) {
+  const auto add = [&](int64_t i, const __m256d* values) A1GM_LAMBDA {
+    const uint64_t key = out.keys[i];
+    const KnownKey& hit = sink.known[sink.place(key)];
+    int32_t id = hit.id;
+    if (__builtin_expect(hit.key != key || id < 0, 0))
+      id = sink.number(sink.owner, key, sink);
+    sink.ids[i] = id;
+    Run& run = sink.runs[id];
+    double* const sums = run.sums;  // vectors may be anywhere: it would be read again
+    for (int v = 0; v < V; ++v)     // runs are padded to whole vectors
+      _mm256_storeu_pd(sums + 4 * v, _mm256_add_pd(load(sums + 4 * v), values[v]));
+    if (++run.rows % kRun == 0) sink.full.push_back(id);
+  };
+  scan_narrow_rows<V, false>(x, stride, rows, cols, out, add);
+}
+
 template <typename T>
 void scan_and_add_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                        TileScan& out, RowSink& sink) {
-  with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
+  with_vectors(cols, [&](auto v) { scan_to_runs<v>(x, stride, rows, cols, out, sink); });
 }
 
 template <bool kPositive, bool kAdd, typename T>
@@ -202,70 +174,44 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
                                 int64_t cols, int64_t words, TileScan& out) {
   const __m256d zero = _mm256_setzero_pd();
   __m256d smallest = _mm256_set1_pd(out.smallest);
-  const int64_t tail = cols & 3;
-  const __m256i tail_mask = head_mask(tail);
-  const uint64_t tail_bits = (uint64_t{1} << tail) - 1;
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double hi = 0.0, lo = 0.0;
-    __m256d s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+    __m256d sums[4] = {zero, zero, zero, zero};
+    const auto flush = [&]() A1GM_LAMBDA {
+      two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(sums[0], sums[1]),
+                                     _mm256_add_pd(sums[2], sums[3]))),
+              hi, lo);
+      for (__m256d& sum : sums) sum = zero;
+    };
     for (int64_t w = 0; w < words; ++w) {
-      const T* p = x + w * 64;
+      const T* const p = x + w * 64;
       const int64_t n = std::min<int64_t>(64, cols - w * 64);
       uint64_t bits = 0, above = 0;
-      int64_t k = 0;
-      for (; k + 16 <= n; k += 16) {
-        const __m256d a = load(p + k), b = load(p + k + 4);
-        const __m256d c = load(p + k + 8), d = load(p + k + 12);
-        const __m256d ma = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
-        const __m256d mb = _mm256_cmp_pd(b, b, _CMP_ORD_Q);
-        const __m256d mc = _mm256_cmp_pd(c, c, _CMP_ORD_Q);
-        const __m256d md = _mm256_cmp_pd(d, d, _CMP_ORD_Q);
-        const __m256d va = _mm256_and_pd(a, ma), vb = _mm256_and_pd(b, mb);
-        const __m256d vc = _mm256_and_pd(c, mc), vd = _mm256_and_pd(d, md);
-        s0 = _mm256_add_pd(s0, va);
-        s1 = _mm256_add_pd(s1, vb);
-        s2 = _mm256_add_pd(s2, vc);
-        s3 = _mm256_add_pd(s3, vd);
-        smallest = _mm256_min_pd(
-            smallest, _mm256_min_pd(_mm256_min_pd(va, vb), _mm256_min_pd(vc, vd)));
-        if (kAdd) {
-          double* r = out.run + w * 64 + k;
-          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), va));
-          _mm256_storeu_pd(r + 4, _mm256_add_pd(_mm256_loadu_pd(r + 4), vb));
-          _mm256_storeu_pd(r + 8, _mm256_add_pd(_mm256_loadu_pd(r + 8), vc));
-          _mm256_storeu_pd(r + 12, _mm256_add_pd(_mm256_loadu_pd(r + 12), vd));
-        }
-        bits |= (bits_of(ma) | bits_of(mb) << 4 | bits_of(mc) << 8 | bits_of(md) << 12)
-                << k;
-        if (kPositive)
-          above |= (bits_above(a) | bits_above(b) << 4 | bits_above(c) << 8 |
-                    bits_above(d) << 12)
-                   << k;
-      }
-      for (; k < n; k += 4) {
-        const bool whole = k + 4 <= n;
-        const __m256d a = whole ? load(p + k) : load(p + k, tail_mask);
+      const auto take = [&](int64_t k, __m256d a, __m256d& sum) A1GM_LAMBDA {
         const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
         const __m256d value = _mm256_and_pd(a, seen);
-        s0 = _mm256_add_pd(s0, value);
+        sum = _mm256_add_pd(sum, value);
         smallest = _mm256_min_pd(smallest, value);
         if (kAdd) {  // runs are padded to whole vectors
-          double* r = out.run + w * 64 + k;
-          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), value));
+          double* const run = out.run + w * 64 + k;
+          _mm256_storeu_pd(run, _mm256_add_pd(_mm256_loadu_pd(run), value));
         }
-        bits |= (bits_of(seen) & (whole ? 15 : tail_bits)) << k;
+        bits |= bits_of(seen) << k;
         if (kPositive) above |= bits_above(a) << k;
+      };
+      int64_t k = 0;
+      for (; k + 16 <= n; k += 16)
+        for (int v = 0; v < 4; ++v) take(k + 4 * v, load(p + k + 4 * v), sums[v]);
+      for (; k + 4 <= n; k += 4) take(k, load(p + k), sums[0]);
+      if (k < n) {
+        take(k, load(p + k, head_mask(n - k)), sums[0]);
+        bits &= (uint64_t{1} << n) - 1;
       }
       out.keys[i * words + w] = bits;
       if (kPositive) out.positive[i * words + w] = above;
-      if ((w + 1) % kFlushWords == 0) {
-        two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))),
-                hi, lo);
-        s0 = s1 = s2 = s3 = zero;
-      }
+      if ((w + 1) % kFlushWords == 0) flush();
     }
-    two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))), hi,
-            lo);
+    flush();
     out.sums[i] = hi + lo;
   }
   out.smallest = lane_min(smallest);
@@ -277,8 +223,9 @@ void scan_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     int64_t words, TileScan& out) {
   if (cols <= kNarrow)
     return with_vectors(cols, [&](auto v) {
-      auto* const scan = out.asked == Scan::columns ? scan_narrow_rows<v, true, T>
-                                                    : scan_narrow_rows<v, false, T>;
+      auto* const scan = out.positive != nullptr         ? scan_keys<v, true, T>
+                         : out.asked == Scan::columns ? scan_columns<v, T>
+                                                      : scan_keys<v, false, T>;
       scan(x, stride, rows, cols, out);
     });
   if (out.positive == nullptr)
@@ -306,29 +253,7 @@ A1GM_TARGET void add_short_rows(const T* x, int64_t stride, int64_t rows,
 template <typename T>
 A1GM_TARGET void add_long_rows(const T* x, int64_t stride, int64_t rows,
                                int64_t cols, double* const* acc) {
-  const int64_t tail = cols & 3, body = cols - tail;
-  const __m256i tail_mask = head_mask(tail);
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    double* a = acc[i];
-    int64_t j = 0;
-    for (; j + 8 <= body; j += 8) {
-      const __m256d u = load(x + j), v = load(x + j + 4);
-      const __m256d su = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
-      const __m256d sv = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
-      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), su));
-      _mm256_storeu_pd(a + j + 4, _mm256_add_pd(_mm256_loadu_pd(a + j + 4), sv));
-    }
-    for (; j < body; j += 4) {
-      const __m256d v = load(x + j);
-      const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
-      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
-    }
-    if (tail) {  // accumulators are padded to whole vectors
-      const __m256d v = load(x + j, tail_mask);
-      const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
-      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
-    }
-  }
+  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc[i]);
 }
 
 template <typename T>

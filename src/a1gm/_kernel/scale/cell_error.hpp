@@ -84,10 +84,10 @@ struct Effort {
 // a `table` of cells only margins are known: currents then enter at the columns. `w` and
 // `h` hold the start and the result.
 //
-// A small core is eliminated from its larger side on, until steps are tiny. Others in
-// the order that fills in least, until the cells are settled and the margins within tol;
-// nothing when that would take too much work, which is known before any number is
-// computed.
+// A small core is eliminated until steps are tiny, from its larger side on unless parts of
+// it hang together by few cells. Others in the order that fills in least, until the cells
+// are settled and the margins within tol; nothing when that would take too much work,
+// which is known before any number is computed.
 std::optional<Edges> settle(const Reduced& core, const PairView* table, const Effort& effort,
                             double* w, double* h);
 

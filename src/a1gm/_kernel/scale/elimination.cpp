@@ -14,6 +14,9 @@ namespace {
 constexpr int32_t kNone = -1;
 constexpr double kLeast = std::numeric_limits<double>::min();
 constexpr double kSmallest = 4.0 * std::numeric_limits<double>::denorm_min();
+// A small core is eliminated in the order of least degree where that is so much less work
+// and the smaller side has that many lines.
+constexpr int64_t kGain = 8, kFew = 64;
 constexpr double kRoundings = 4.0 * kRounding;  // of a few operations in a row
 
 // The order of elimination, and the later nodes that each meets when its turn comes.
@@ -188,8 +191,9 @@ class Elimination {
                                         (out.gap <= tol && out.step <= kSettledStep);
       if (is_settled || !std::isfinite(moved) || out.n >= max_steps || stuck >= patience) break;
       const double furthest = longest_edge();
-      // A cost of exponentials falls at least for so long.
-      const double length = furthest > kNear ? std::log1p(furthest) / furthest : 1.0;
+      // A cost of exponentials falls at least for so long, and often for much longer.
+      double length = furthest > kNear ? std::log1p(furthest) / furthest : 1.0;
+      while (furthest > kNear && !X_.empty() && slope(2.0 * length) < 0.0) length *= 2.0;
       for (int64_t j = 0; j < rows_.n_other; ++j)
         h_[j] *= std::exp(length * v_[col_place(j)]);
     }
@@ -341,6 +345,17 @@ class Elimination {
     return widest;
   }
 
+  // Slope of the cost after a step of this length along the potentials.
+  double slope(double length) const {
+    double sum = 0.0;
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
+        const double d = v_[col_place(rows_.index[k])] - v_[row_place(i)];
+        sum += d * (weight(k) * (w_[i] * h_[rows_.index[k]]) * std::exp(length * d) - X_[k]);
+      }
+    return sum;
+  }
+
   // Largest difference of potentials along a cell.
   double longest_edge() const {
     double longest = 0.0;
@@ -386,11 +401,15 @@ std::optional<Edges> settle(const Reduced& core, const PairView* table, const Ef
     list_other_kind(other);
   }
   const Lines& rows = core.rows.lists_missing ? other : core.rows;
+  const int64_t small = std::min(rows.n, rows.n_other);
+  const int64_t most_work =
+      is_small ? (rows.n + rows.n_other) * small * small / kGain : effort.most_work;
   Order order;
-  if (is_small)
+  if (!is_small && has_lost_digits(core)) return std::nullopt;
+  if ((is_small && small < kFew) || !Ordering(rows).run(most_work, order)) {
+    if (!is_small) return std::nullopt;
     order = order_of_sides(core, rows);
-  else if (has_lost_digits(core) || !Ordering(rows).run(effort.most_work, order))
-    return std::nullopt;
+  }
   std::vector<double> cells;
   if (table != nullptr) cells = cells_of_core(core, rows, *table);
   return Elimination(core, rows, cells, std::move(order), w, h)
