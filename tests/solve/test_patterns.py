@@ -36,21 +36,6 @@ def fit_and_listen(X: np.ndarray, **options: object):
     return fit, [w for w in said if issubclass(w.category, A1gmWarning)]
 
 
-def test_rows_and_columns_of_zeros():
-    X = np.array([[1.0, 2.0, 0.0], [0.0, nan, 0.0], [3.0, nan, 0.0], [2.0, 4.0, nan]])
-    fit = accept(X)
-    assert fit.row_factor[1] == 0.0
-    assert fit.col_factor[2] == 0.0
-    filled = fit.impute(X)
-    assert filled[1, 1] == 0.0
-    assert filled[3, 2] == 0.0
-    np.testing.assert_allclose(filled[2, 1], 6.0)
-    assert fit.attained
-    assert fit.n_blocks == 1
-    assert fit.n_undetermined == 0
-    assert oracles.certificate(X, fit) <= 1e-10
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (1, 5), (200, 70)])
 def test_a_table_of_zeros(shape):
     X = np.zeros(shape)
@@ -64,25 +49,6 @@ def test_a_table_of_zeros(shape):
     assert fit.solver == "closed form"
     np.testing.assert_array_equal(fit.reconstruct(), X)
     np.testing.assert_array_equal(fit.impute(X), X)
-
-
-def test_rows_with_nothing_observed():
-    X = np.array([[1.0, 2.0], [nan, nan], [3.0, nan], [nan, nan]])
-    with pytest.warns(EmptyLineWarning, match=r"rows 1, 3\b") as said:
-        fit = a1gm.fit(X)
-    assert len(said) == 1
-    assert said[0].filename == __file__
-    assert np.isnan(fit.row_factor[[1, 3]]).all()
-    assert fit.row_block.tolist() == [0, -1, 0, -1]
-    assert fit.fate(1, 0) == "undetermined"
-    left = [(c.row, c.column) for c in fit.undetermined]
-    assert left == [(1, 0), (1, 1), (3, 0), (3, 1)]
-    with pytest.warns(UndeterminedWarning, match=r"4 missing cells.*X\[1, 0\]"):
-        filled = fit.impute(X, on_undetermined="warn")
-    assert np.isnan(filled[[1, 3]]).all()
-    np.testing.assert_allclose(filled[2, 1], 6.0)
-    assert np.isnan(fit.reconstruct()[1]).all()
-    assert fit.converged
 
 
 @pytest.mark.parametrize(
@@ -102,19 +68,10 @@ def test_empty_rows_and_columns_are_named_in_one_warning(rows, columns, words, n
     with pytest.warns(EmptyLineWarning, match=words) as said:
         fit = a1gm.fit(X)
     assert len(said) == 1
+    assert said[0].filename == __file__
     assert (fit.row_block[list(rows)] == -1).all()
     assert (fit.col_block[list(columns)] == -1).all()
     assert oracles.certificate(X, fit) <= 1e-10
-
-
-def test_columns_with_nothing_observed():
-    X = np.array([[1.0, nan, 2.0], [2.0, nan, nan]])
-    with pytest.warns(EmptyLineWarning, match=r"column 1\b"):
-        fit = a1gm.fit(X)
-    assert np.isnan(fit.col_factor[1])
-    assert fit.col_factor[[0, 2]].sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(fit.impute(X), [[1.0, nan, 2.0], [2.0, nan, 4.0]])
-    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 4), (500, 1), (1, 500)])
@@ -123,16 +80,6 @@ def test_everything_missing_is_refused(shape):
         a1gm.fit(np.full(shape, nan))
     with pytest.raises(DataError):
         a1gm.fit(np.ma.masked_all(shape))
-
-
-def test_no_complete_row_and_no_complete_column():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(1.0, 2.0, (6, 6))
-    X[np.diag_indices(6)] = nan
-    fit = accept(X)
-    assert oracles.certificate(X, fit) <= 1e-10
-    assert np.isfinite(fit.impute(X)).all()
-    assert not fit.pattern.has_closed_form
 
 
 def test_unconnected_blocks():
@@ -144,17 +91,10 @@ def test_unconnected_blocks():
     assert "8 missing cells are undetermined" in str(said[0].message)
     assert "(0, 2)" in str(said[0].message)
     assert said[0].filename == __file__
-    assert fit.n_blocks == 2
-    assert fit.row_block.tolist() == [0, 0, 1, 1]
-    assert fit.col_block.tolist() == [0, 0, 1, 1]
+    assert fit.row_block.tolist() == fit.col_block.tolist() == [0, 0, 1, 1]
     assert fit.attained
-    assert oracles.certificate(X, fit) <= 1e-10
     with pytest.warns(UndeterminedWarning, match=r"8 missing cells.*X\[0, 2\]"):
-        filled = fit.impute(X, on_undetermined="warn")
-    np.testing.assert_allclose(filled[1, 1], 4.0)
-    np.testing.assert_allclose(filled[3, 3], 3.0)
-    assert np.isnan(filled[:2, 2:]).all()
-    assert np.isnan(filled[2:, :2]).all()
+        fit.impute(X, on_undetermined="warn")
     np.testing.assert_allclose(fit.col_factor[:2].sum(), 5.0 / 18.0)
 
 
@@ -181,13 +121,8 @@ def test_zeros_without_a_minimiser():
     assert "no minimiser exists" in text
     assert "1 missing cell is unbounded, at (1, 1). It stays missing" in text
     assert not fit.attained
-    assert fit.fate(1, 1) == "unbounded"
-    assert fit.fate(0, 0) == "zero"
     assert fit.reconstruct()[0, 0] == 0.0
-    assert np.isnan(fit.reconstruct()[1, 1])
     assert fit.divergence == pytest.approx(0.0, abs=1e-14)
-    assert fit.certificate <= 1e-10
-    assert fit.undetermined[0] == (1, 1, "unbounded")
     with pytest.warns(UndeterminedWarning, match="do not determine it"):
         assert np.isnan(fit.impute(X, on_undetermined="warn")[1, 1])
     with pytest.raises(UndeterminedError, match="no minimiser"):
@@ -217,16 +152,6 @@ def test_one_cell(value):
     assert fit.n_iter == 0
 
 
-def test_one_row_and_one_column():
-    row = np.array([[1.0, 2.0, 5.0]])
-    fit = accept(row)
-    np.testing.assert_allclose(fit.row_factor, [8.0])
-    np.testing.assert_allclose(fit.col_factor, row[0] / 8.0)
-    fit = accept(row.T)
-    np.testing.assert_allclose(fit.row_factor, row[0])
-    np.testing.assert_allclose(fit.col_factor, [1.0])
-
-
 def test_a_single_observed_cell():
     X = np.full((3, 4), nan)
     X[1, 2] = 7.0
@@ -234,18 +159,6 @@ def test_a_single_observed_cell():
     assert [w.category for w in said] == [EmptyLineWarning]
     assert fit.reconstruct()[1, 2] == pytest.approx(7.0)
     assert fit.n_undetermined == 11
-
-
-def test_no_missing_cell():
-    X = np.random.default_rng(1).uniform(0.0, 3.0, (30, 8))
-    X[X < 0.5] = 0.0
-    fit = accept(X)
-    expected = np.outer(X.sum(axis=1), X.sum(axis=0)) / X.sum()
-    np.testing.assert_allclose(fit.reconstruct(), expected, rtol=1e-12)
-    np.testing.assert_allclose(fit.row_factor, X.sum(axis=1), rtol=1e-12)
-    assert fit.solver == "closed form"
-    assert fit.n_iter == 0
-    np.testing.assert_array_equal(fit.impute(X), X)
 
 
 def test_as_many_patterns_as_rows():
