@@ -15,13 +15,10 @@ from a1gm._base.version import __version__ as __version__
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot, report
     from a1gm._api.assess import Assessment, assess
-    from a1gm._api.fit import fit
-    from a1gm._api.fit_file import fit_file
-    from a1gm._api.fit_groups import fit_groups
+    from a1gm._api.fit import fit, impute
+    from a1gm._api.fit_file import fit_file, impute_file
     from a1gm._api.fit_long import fit_long
-    from a1gm._api.fit_many import fit_many
-    from a1gm._api.impute import impute
-    from a1gm._api.impute_file import impute_file
+    from a1gm._api.fit_many import fit_groups, fit_many
     from a1gm._api.load import load
     from a1gm._api.pattern_table import PatternTable
     from a1gm._fit.fit import RankOneFit
@@ -62,31 +59,23 @@ __all__ = [
 ]
 
 
-# Loaded on first use: name -> module that holds it; other names are modules.
-_HOMES = {
-    "Assessment": "_api.assess",
-    "ManyFits": "_fit.many",
-    "MissingPattern": "_fit.pattern",
-    "NMMFFit": "nmmf",
-    "PatternTable": "_api.pattern_table",
-    "RankOneFit": "_fit.fit",
-    "RankOneImputer": "estimators",
-    "RankOneNMF": "estimators",
-    "RankOneNMMF": "estimators",
-    "RelationsFit": "nmmf",
-    "Uncertainty": "_fit.sure.uncertainty",
-    "assess": "_api.assess",
-    "fit": "_api.fit",
-    "fit_file": "_api.fit_file",
-    "fit_groups": "_api.fit_groups",
-    "fit_long": "_api.fit_long",
-    "fit_many": "_api.fit_many",
-    "fit_nmmf": "nmmf",
-    "fit_relations": "nmmf",
-    "impute": "_api.impute",
-    "impute_file": "_api.impute_file",
-    "load": "_api.load",
+# Loaded on first use: modules and the names that they hold; other names are modules.
+_NAMES = {
+    "_api.assess": ("Assessment", "assess"),
+    "_api.fit": ("fit", "impute"),
+    "_api.fit_file": ("fit_file", "impute_file"),
+    "_api.fit_long": ("fit_long",),
+    "_api.fit_many": ("fit_groups", "fit_many"),
+    "_api.load": ("load",),
+    "_api.pattern_table": ("PatternTable",),
+    "_fit.fit": ("RankOneFit",),
+    "_fit.many": ("ManyFits",),
+    "_fit.pattern": ("MissingPattern",),
+    "_fit.sure.uncertainty": ("Uncertainty",),
+    "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),
+    "nmmf": ("NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

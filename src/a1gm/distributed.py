@@ -12,8 +12,13 @@ from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm.engines.cluster import compute_safely
-from a1gm.engines.dask import DaskEngine, merged_table, names_of, table_of
+from a1gm.engines.dask import (
+    DaskEngine,
+    compute_safely,
+    merged_table,
+    names_of,
+    table_of,
+)
 from a1gm.exceptions import DataError
 
 __all__ = ["fit"]

@@ -49,37 +49,6 @@ def test_wide_tables_of_any_density(shape, share):
     assert oracles.certificate(X, fit) <= 1e-10
 
 
-def test_a_wide_staircase_with_empty_lines_and_extremes():
-    n = 900
-    X = np.random.default_rng(3).uniform(1.0, 2.0, (n, n))
-    X[np.triu_indices(n, 1)] = nan
-    X[7] = nan
-    X[:, 9] = nan
-    for k in (1.0, 1e300, 1e-300):
-        fit = a1gm.fit(k * X)
-        assert oracles.certificate(X, _scaled(fit, k)) <= 1e-10
-        assert np.isnan(fit.row_factor[7])
-        assert np.isnan(fit.col_factor[9])
-
-
-class _scaled:
-    def __init__(self, fit, k):
-        self.row_factor, self.col_factor = fit.row_factor / k, fit.col_factor
-        self.row_block, self.col_block = fit.row_block, fit.col_block
-
-
-def test_leaves_in_a_wide_table():
-    X = make_table("at random", 1500, 500, seed=4)
-    X[3] = nan
-    X[3, 7] = 2.0
-    X[:, 11] = nan
-    X[5, 11] = 3.0
-    fit = a1gm.fit(X)
-    assert oracles.certificate(X, fit) <= 1e-10
-    assert fit.reconstruct()[3, 7] == pytest.approx(2.0)
-    assert fit.reconstruct()[5, 11] == pytest.approx(3.0)
-
-
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_tolerances_are_kept(kind):
     X = make_table(kind, 40, 30, seed=6)

@@ -19,7 +19,6 @@ from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
     EmptyLineWarning,
-    InfiniteValuesError,
     NegativeValuesError,
     ParameterError,
     TableTooLargeError,
@@ -75,42 +74,6 @@ def test_row_factors_are_looked_at_in_pieces(tmp_path: Path, way: str) -> None:
     assert rows[5:5].shape == (0,)
     with pytest.raises(IndexError):
         rows[500]
-
-
-@pytest.mark.parametrize(
-    ("value", "error"), [(-2.0, NegativeValuesError), (np.inf, InfiniteValuesError)]
-)
-@pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
-def test_bad_cells_are_placed(
-    tmp_path: Path, name: str, value: float, error: type[Exception]
-) -> None:
-    X = make_table()
-    X[333, 4] = value
-    path = write(X, tmp_path / name)
-    place = "line 335" if name == "t.csv" else "row 333"
-    with pytest.raises(error, match=rf"{name}, {place}, column 'c4'"):
-        a1gm.fit_file(path, batch_rows=50)
-    with pytest.raises(error):
-        a1gm.impute_file(path, tmp_path / "o.csv")
-    assert not (tmp_path / "o.csv").exists()
-
-
-def test_columns_missing_tokens_and_progress(tmp_path: Path) -> None:
-    X = make_table()
-    Y = np.where(np.isnan(X), -999.0, X)
-    seen: list[tuple[int, float]] = []
-    fit = a1gm.fit_file(
-        write(Y, tmp_path / "t.parquet"),
-        columns=["c0", "c3", "c1"],
-        missing=["-999"],
-        batch_rows=100,
-        progress=lambda rows, part: seen.append((rows, part)),
-    )
-    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X[:, [0, 3, 1]]).col_factor)
-    assert [rows for rows, _ in seen][-1] == 500
-    assert seen[-1][1] == pytest.approx(1.0)
-    left = a1gm.fit_file(tmp_path / "t.parquet", exclude=["c0"], missing=["-999"])
-    assert left.col_labels == [f"c{j}" for j in range(1, 9)]
 
 
 def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_streams(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("sys.stdout", out)
     a1gm.impute_file("-", "-")
     assert out.buffer.getvalue() == b"x,y\n1,2\n2,4\n"
-    with pytest.raises(ParameterError, match="folder, not in a stream"):
+    with pytest.raises(ParameterError, match="is a stream or"):
         a1gm.impute_file(["a.csv", "b.csv"], "-")
     os.mkfifo(tmp_path / "pipe")
     got = []

@@ -152,11 +152,13 @@ def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
         (tmp_path / "parts" / name).write_text("id,x,y\na,1,2\nb,2,\n")
     parts, out = tmp_path / "parts", tmp_path / "out.parquet"
     done = run("impute", parts, "-o", out, code=2)
-    assert f"{out} is named like one file. Name a folder" in done.stderr
+    assert f"{out} is a stream or named like one file. Name a folder" in done.stderr
     assert not out.exists()
     for given in ([parts / "*.csv"], [parts / "1.csv", parts / "2.csv"]):
         done = run("impute", *given, "-o", tmp_path / "two.csv", code=2)
-        assert "two.csv is named like one file. Name a folder" in done.stderr
+        assert (
+            "two.csv is a stream or named like one file. Name a folder" in done.stderr
+        )
     done = run("impute", parts, "-o", tmp_path / "out")
     assert f"{parts} (2 files): 4 rows" in done.stderr
     assert f"wrote 2 files to {tmp_path / 'out'}." in done.stderr

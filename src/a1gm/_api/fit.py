@@ -1,4 +1,4 @@
-"""``a1gm.fit``: read, observe, solve."""
+"""``a1gm.fit`` and ``a1gm.impute``: read, observe, solve, fill."""
 
 from __future__ import annotations
 
@@ -47,25 +47,18 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         if not (_is_number(self.tol, REAL) and 0.0 < self.tol < math.inf):
-            raise ParameterError(f"tol must be a positive number, got {self.tol!r}.")
+            raise self._error("tol", "a positive number")
         if not _is_count(self.max_iter):
-            raise ParameterError(
-                f"max_iter must be an integer of at least 1, got {self.max_iter!r}."
-            )
+            raise self._error("max_iter", "an integer of at least 1")
         if not (self.n_threads is None or _is_count(self.n_threads)):
-            raise ParameterError(
-                "n_threads must be None or an integer of at least 1, got "
-                f"{self.n_threads!r}."
-            )
+            raise self._error("n_threads", "None or an integer of at least 1")
         if self.negatives not in NEGATIVES:
-            raise ParameterError(
-                f"negatives must be one of {NEGATIVES}, got {self.negatives!r}."
-            )
+            raise self._error("negatives", f"one of {NEGATIVES}")
         if self.on_undetermined not in ON_UNDETERMINED:
-            raise ParameterError(
-                f"on_undetermined must be one of {ON_UNDETERMINED}, "
-                f"got {self.on_undetermined!r}."
-            )
+            raise self._error("on_undetermined", f"one of {ON_UNDETERMINED}")
+
+    def _error(self, name: str, allowed: str) -> ParameterError:
+        return ParameterError(f"{name} must be {allowed}, got {getattr(self, name)!r}.")
 
 
 def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -187,6 +180,38 @@ def fit(
         check_signs(negatives, name)
         source = with_weights(source, name, given, is_observed=True)
     return fit_rows(source, options)
+
+
+def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any) -> Any:
+    """Fill the missing cells of a table with its best rank-1 explanation.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        Non-negative numbers; NaN (or the container's own mark) is a missing cell. The
+        input is never modified.
+    weights : array or sparse table of shape (n_rows, n_cols), optional
+        Non-negative weight of each cell; 0 means that the cell is ignored.
+    exposure : array or sparse table of shape (n_rows, n_cols), optional
+        How much there was to count in each cell, as in ``a1gm.fit``.
+    **options
+        As in ``a1gm.fit``.
+
+    Returns
+    -------
+    table
+        A copy of X, of the same kind, with its missing cells filled. Cells that the
+        data do not determine stay missing, with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> a1gm.impute(np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0]]))
+    array([[1., 2., 3.],
+           [2., 4., 6.]])
+    """
+    fitted = fit(X, weights=weights, exposure=exposure, **options)
+    return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
 
 
 def _check_rank(given: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ class PatternTable:
         self.n_threads = n_threads
         self.uncertainty = uncertainty
         self.n_rows = 0
-        self._n_columns = n_columns
+        self.n_columns = n_columns
         self._pieces: set[Hashable] = set()
         self._sums: Accumulator | None = None
         self._col_labels: Any = None
@@ -117,11 +117,6 @@ class PatternTable:
         self._lock = threading.RLock()
 
     @property
-    def n_columns(self) -> int | None:
-        """Columns of the table; None before the first piece."""
-        return self._n_columns
-
-    @property
     def pieces(self) -> frozenset[Hashable]:
         """Keys of the pieces counted so far."""
         with self._lock:
@@ -136,7 +131,7 @@ class PatternTable:
     def nbytes(self) -> int:
         """Estimated memory of the table, with the rows it keeps."""
         with self._lock:
-            width = self._n_columns or 0
+            width = self.n_columns or 0
             return self._bytes_needed(self.n_patterns, width, self.n_rows)
 
     def __repr__(self) -> str:
@@ -219,7 +214,7 @@ class PatternTable:
         sums.add(new, names)
         if self._col_labels is None:
             self._col_labels = col_labels
-        self._sums, self._n_columns, self.n_rows = sums, new.n_cols, n_rows
+        self._sums, self.n_columns, self.n_rows = sums, new.n_cols, n_rows
         self._pieces |= pieces
 
     def _without_rows(self, n_cols: int) -> Accumulator:
@@ -231,12 +226,12 @@ class PatternTable:
         return bytes_needed(n_patterns, n_cols, scatter=self.uncertainty) + kept
 
     def _check_columns(self, n_cols: int, labels: Any) -> None:
-        if self._n_columns is None:
+        if self.n_columns is None:
             return
-        if n_cols != self._n_columns:
+        if n_cols != self.n_columns:
             raise DataError(
                 f"This piece has {counted(n_cols, 'column')}, the table has "
-                f"{self._n_columns}. Every piece must have the same columns."
+                f"{self.n_columns}. Every piece must have the same columns."
             )
         check_same_labels("column", labels, self._col_labels, "this piece", "the table")
 
@@ -318,11 +313,7 @@ class PatternTable:
             FitOptions(self.negatives, on_undetermined, tol, max_iter, self.n_threads)
         )
 
-    def _solve(
-        self,
-        options: FitOptions,
-        **more: Any,
-    ) -> RankOneFit:
+    def _solve(self, options: FitOptions, **more: Any) -> RankOneFit:
         """Fit the rows; ``more`` is for `fit_patterns`."""
         with self._lock:  # what is read is copied: other threads may go on meanwhile
             if self._sums is None:

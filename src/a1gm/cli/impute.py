@@ -75,7 +75,7 @@ def impute(
       a1gm impute sales.csv -o filled.csv --long shop,month,sales
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm._api.impute_file import check_place
+    from a1gm._api.fit_file import check_place
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.source import find_files
 
@@ -110,7 +110,7 @@ def _impute_cells(
     file: list[str], out: str, model: str | None, options: Options, **how: Any
 ) -> None:
     from a1gm import load
-    from a1gm._api.impute_file import fill_file
+    from a1gm._api.fit_file import fill_file
 
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
