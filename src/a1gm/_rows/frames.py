@@ -1,8 +1,8 @@
 """Frames of any library as `Rows`.
 
-Columns are read in place: blocks of pandas as views, others through their Arrow
-buffers. Columns in several chunks are read in pieces of rows, so that no dense copy of
-the table is made. The rule in `columns` decides which columns are the table.
+Columns are read in place: a pandas frame of one type as a view, others through their
+Arrow buffers; other frames of pandas are copied. Columns in several chunks are read in
+pieces of rows. The rule in `columns` decides which columns are the table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 from weakref import ref
 
@@ -24,7 +23,6 @@ from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions, Kind, choose
 from a1gm._rows.hints import is_total, may_hint, warn_hints
 from a1gm._rows.rows import (
     KERNEL_DTYPES,
-    Part,
     Rows,
     as_kernel_array,
     check_shape,
@@ -39,6 +37,7 @@ FRAME_MODULES = frozenset((*IN_MEMORY, "duckdb", "ibis", "pyspark", "sqlframe"))
 NUMBERS = KERNEL_DTYPES - {np.dtype(bool)}
 FLOAT64 = {np.dtype(np.float64)}
 PIECE_ROWS = 1 << 17
+SMALL_FRAME = 1 << 12  # cells that are copied without need
 
 
 def library_of(X: Any) -> str:
@@ -82,13 +81,14 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
         index = _row_labels(frame, choice.ids)
     rows = Rows([], len(frame), len(names), index, names, backend, choice=choice)
     if backend == "pandas":
-        rows.parts = _parts_of_pandas(native, names, name)
+        rows.parts = [(_cells_of_pandas(native, names, name), None, None, 0)]
     else:
         _read_numbers(_with_numbers(frame, names, name), rows)
     if options.fitted is None and not options.every:
-        every = {} if choice is None else {c: frame.get_column(c) for c in choice.kinds}
         choice = choice or Choice(table=list(names))
-        warn_hints(rows, choice, every, is_asked=options.has_names)
+        others = set(choice.kinds).difference(choice.table)
+        columns = {column: frame.get_column(column) for column in others}
+        warn_hints(rows, choice, columns, is_asked=options.has_names)
     return rows
 
 
@@ -269,25 +269,25 @@ def _kinds_of(frame: Any, name: str, options: ColumnOptions) -> dict[Any, Kind]:
     """Kind of each column of a frame that narwhals has opened."""
     unused = options.unused(frame.columns)
     return {
-        column: "other" if column in unused else _kind_of(frame[:, j], column, name)
-        for j, column in enumerate(frame.columns)
+        column: "other" if column in unused else _kind_of(frame, column, dtype, name)
+        for column, dtype in frame.schema.items()
     }
 
 
-def _kind_of(series: Any, column: Any, name: str) -> Kind:
+def _kind_of(frame: Any, column: Any, dtype: Any, name: str) -> Kind:
     import narwhals as nw
 
-    native = series.to_native()
-    kind = getattr(native, "dtype", getattr(native, "type", None))
-    if str(kind).lower() == "object":  # narwhals guesses
-        return kind_of_cells(series.to_list(), column, name)
-    dtype = series.dtype
     if dtype.is_numeric():
         return "number"
     if dtype == nw.Boolean:
         return "bool"
     if dtype.is_temporal():
         return "date"
+    series = frame.get_column(column)
+    native = series.to_native()
+    kind = getattr(native, "dtype", getattr(native, "type", None))
+    if str(kind).lower() == "object":  # narwhals guesses
+        return kind_of_cells(series.to_list(), column, name)
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary):
         return "text"
     if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
@@ -301,11 +301,14 @@ def _read_whole(X: Any, names: ColumnNames, *, takes_bools: bool) -> Rows | None
     """Read a frame whose columns are all numbers at once; None where that fails."""
     backend = library_of(X)
     if backend == "pandas":
-        shape, dtypes = X.shape, {block.values.dtype for block in X._mgr.blocks}
-        if 0 in shape or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
+        n_rows, n_cols = X.shape
+        dtypes, cells = _numbers_of_pandas(X, n_rows * n_cols < SMALL_FRAME)
+        if n_rows == 0 or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
             return None
-        parts: Any = _parts_of_pandas(X, names, "X")
-        rows = Rows(parts, shape[0], shape[1], X.index, names, backend)
+        if cells is None:
+            cells = X.to_numpy(None if len(dtypes) == 1 else np.float64)
+        parts: Any = [(as_kernel_array(cells, "X"), None, None, 0)]
+        rows = Rows(parts, n_rows, n_cols, X.index, names, backend)
         rows.is_float64 = dtypes == FLOAT64
         return rows
     if not (hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend)):
@@ -329,40 +332,35 @@ def _is_in_one_piece(frame: Any, backend: str) -> bool:
     return frame.n_chunks() == 1 and (is_small or set(frame.n_chunks("all")) == {1})
 
 
-def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
-    """Some columns of a pandas frame, those side by side in a block together.
+def _numbers_of_pandas(X: Any, is_small: bool) -> tuple[set[Any], AnyArray | None]:
+    """Types of the columns of a pandas frame, and its array if it is small.
 
-    Blocks are not public, but columns one by one take 20 times as long, and a frame of
-    several blocks as one array is a copy.
+    Listing the types takes half as long as a small fit. Columns of one type of NumPy
+    need no list: their array is a view, which is the same each time.
     """
-    manager = X._mgr
-    arrays = [block.values for block in manager.blocks]
-    is_all = len(names) == X.shape[1]
-    if is_all and len(arrays) == 1 and arrays[0].ndim == 2:
-        return [(_kernel_values(arrays[0].T, name, names), None, None, 0)]
-    columns = slice(None) if is_all else X.columns.get_indexer(list(names))
-    block, offset = manager.blknos[columns], manager.blklocs[columns]
-    is_next = (np.diff(block) == 0) & (np.diff(offset) == 1)
-    ends = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(names)]
-    block, offset = block.tolist(), offset.tolist()
-    parts: list[Part] = []
-    for a, b in pairwise(ends):
-        cells = arrays[block[a]]
-        if cells.ndim == 2:  # columns lie in its rows
-            cells = cells[offset[a] : offset[a] + b - a].T
-        parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0))
-    return parts
+    head = X if is_small else X.iloc[:1]
+    cells = head.values
+    if np.may_share_memory(cells, head.values):
+        return {cells.dtype}, cells if is_small else None
+    return set(X.dtypes.to_numpy().tolist()), None
 
 
-def _kernel_values(cells: Any, name: str, names: Any) -> AnyArray:
-    """Columns of a block of pandas as the kernel reads them."""
-    if cells.dtype in KERNEL_DTYPES:
-        return as_kernel_array(cells, name)
-    if not isinstance(cells, np.ndarray):  # nullable, sparse, or of Arrow
-        return np.atleast_2d(cells.to_numpy(np.float64, na_value=np.nan)).T
-    if cells.dtype.kind == "O":
-        return objects_to_floats(cells, name, names)
-    return as_kernel_array(cells, name)
+def _cells_of_pandas(X: Any, names: ColumnNames, name: str) -> AnyArray:
+    """Some columns of a pandas frame as one array, in place if they lie in one."""
+    if len(names) < X.shape[1]:
+        X = X.iloc[:, X.columns.get_indexer(list(names))]
+    dtypes = X.dtypes.to_list()
+    if dtypes.count(dtypes[0]) == len(dtypes) and dtypes[0] in KERNEL_DTYPES:
+        return as_kernel_array(X.to_numpy(), name)
+    cells = np.empty(X.shape, order="F")
+    objects = [j for j, dtype in enumerate(dtypes) if dtype == np.dtype(object)]
+    for j in objects:
+        one = X.iloc[:, j : j + 1].to_numpy()
+        cells[:, j : j + 1] = objects_to_floats(one, name, [names[j]])
+    others = np.setdiff1d(np.arange(len(names)), objects)
+    with np.errstate(over="ignore"):
+        cells[:, others] = X.iloc[:, others].to_numpy(np.float64, na_value=np.nan)
+    return cells
 
 
 # -------------------------------------------------------------------- column by column

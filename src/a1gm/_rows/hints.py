@@ -115,10 +115,10 @@ def warn_hints(
     *,
     is_asked: bool = False,
 ) -> None:
-    """Warn about a frame by its first rows; ``others`` are all columns of narwhals."""
+    """Warn about a frame by its first rows; ``others`` are not the table."""
     n = min(rows.n_rows, max(64, HINT_CELLS // rows.n_cols))
     values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
-    names = list(others or values)
+    names = list(choice.kinds or values)
     first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
     for warning in hints(
         first, choice, name=rows.name, n_rows=rows.n_rows, is_asked=is_asked
