@@ -192,8 +192,7 @@ def fit_files(
                     keep_table=gathered.keeps_table,
                     scatter=gathered.scatter,
                 )
-                n_rows = piece.source.n_rows  # of one file, if it is known
-                gathered.add(seen, n_rows and n_rows * len(files.paths))
+                gathered.add(seen)
             except TableTooLargeError as error:
                 raise error.within(files.name) from error
             except DataError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import tempfile
 import weakref
 from typing import Any
@@ -54,20 +53,16 @@ class RowArray:
         if not self.exponents or self.exponents[-1][1] != exponent:
             self.exponents.append((self.n, exponent))
         first, self.n = self.n, self.n + len(values)
-        if self._file is not None:
-            self._write(np.ascontiguousarray(values, self._dtype))
+        if self._file is None:
+            if self.n > len(self._held):  # twice as many: pieces may be small
+                more = max(self.n, 2 * len(self._held))
+                grown = np.empty((more, *self._width), self._dtype)
+                grown[:first] = self._held[:first]
+                self._held = grown
+            self._held[first : self.n] = values
             return
-        if self.n > len(self._held):  # twice as many: pieces may be small
-            more = max(self.n, 2 * len(self._held))
-            grown = np.empty((more, *self._width), self._dtype)
-            grown[:first] = self._held[:first]
-            self._held = grown
-        self._held[first : self.n] = values
-
-    def _write(self, values: AnyArray) -> None:
-        assert self._file is not None
         try:
-            self._file.write(values.data)
+            self._file.write(np.ascontiguousarray(values, self._dtype).data)
             self._file.flush()
         except OSError as error:
             raise OutputError(
@@ -145,12 +140,6 @@ class Accumulator:
     def __len__(self) -> int:
         return len(self._index)
 
-    @property
-    def key_words(self) -> Words:
-        """Observed bits of each pattern."""
-        words = -(-self.n_cols // 64)
-        return np.frombuffer(b"".join(self._index), np.uint64).reshape(-1, words)
-
     def count_new(self, keys: list[bytes]) -> int:
         """How many of the keys (all different) are not in the table."""
         return len(set(keys) - self._index.keys())
@@ -198,7 +187,8 @@ class Accumulator:
         """All pieces together, with the rows if they are kept."""
         m, n = self.n_cols, len(self)
         both = self._hi[:n] + self._lo[:n]
-        found = Patterns(m, self.key_words, sums=both, exponent=self.exponent)
+        keys = np.frombuffer(b"".join(self._index), np.uint64).reshape(n, -(-m // 64))
+        found = Patterns(m, keys, sums=both, exponent=self.exponent)
         found.counts, found.zero_counts = (c[:n].copy() for c in self._counts)
         found.n_negative = self.n_negative
         if self.scatter:
@@ -284,6 +274,11 @@ class Gathered:
         Keep the sums of the scatter of the cells; not once bits are kept.
     room : int
         Rows for which there is room in memory from the beginning.
+
+    Attributes
+    ----------
+    keeps_table, scatter : bool
+        Whether patterns, and the scatter of the cells, are kept so far.
     """
 
     def __init__(
@@ -296,7 +291,7 @@ class Gathered:
         room: int = 0,
     ) -> None:
         self.n_cols, self.signed, self._in_file = n_cols, signed, in_file
-        self._room = room
+        self._room, self.keeps_table, self.scatter = room, True, scatter
         self._table: Accumulator | None = Accumulator(
             n_cols, scatter=scatter, rows="file" if in_file else "memory", room=room
         )
@@ -304,23 +299,13 @@ class Gathered:
         self._positive: RowArray | None = None
         self._n_negative = 0
 
-    @property
-    def keeps_table(self) -> bool:
-        """Whether patterns are kept so far."""
-        return self._table is not None
-
-    @property
-    def scatter(self) -> bool:
-        """Whether the scatter of the cells is kept so far."""
-        return self._table is not None and self._table.scatter
-
-    def add(self, new: Patterns, n_rows: int | None = None) -> None:
-        """Add the patterns, or the bits, of a piece; ``n_rows`` are expected in all."""
+    def add(self, new: Patterns) -> None:
+        """Add the patterns, or the bits, of a piece."""
         if self._table is not None and not self._has_room(new):
-            self._check_disk(n_rows)
             self._change_to_bits()
         if self._table is not None:
             self._table.add(new)
+            self.scatter = self._table.scatter
         else:
             self._add_bits(new)
 
@@ -372,6 +357,7 @@ class Gathered:
         self._sums = RowArray("f8", **keep)
         self._bits = RowArray("u8", words, **keep)
         table, self._table = self._table, None
+        self.keeps_table = self.scatter = False
         if not table:
             return
         so_far = table.patterns()
@@ -410,20 +396,6 @@ class Gathered:
         total.sums, total.exponent = new.col_sums[None], new.exponent
         total.counts, total.zero_counts = none + 1, none
         self._total.add(total)
-
-    def _check_disk(self, n_rows: int | None) -> None:
-        """Raise before writing if the bits of all rows would not fit."""
-        if n_rows is None or not self._in_file:
-            return
-        need = n_rows * (8 + 16 * (-(-self.n_cols // 64)))
-        free = shutil.disk_usage(tempfile.gettempdir()).free
-        if need > free:
-            raise TableTooLargeError(
-                f"The rows have too many patterns of holes for a table of them, and "
-                f"their masks need up to {need:,} bytes in {tempfile.gettempdir()}, "
-                f"where {free:,} are free. Set TMPDIR to a place with more room, or "
-                "leave out columns."
-            )
 
 
 def _bits_of_rows(

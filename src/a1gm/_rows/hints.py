@@ -43,20 +43,18 @@ _NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
 
 @dataclass(frozen=True)
 class _Head:
-    """The first rows of a table: all columns, and the first numbers as an array."""
+    """The first rows of a table: all columns, and the first numbers as an array.
+
+    ``others`` are the columns that are not fitted.
+    """
 
     first: Mapping[Any, Any]
     choice: Choice
     names: list[Any]
+    others: list[Any]
     values: Floats
     in_file: bool
     is_whole: bool  # these are all rows
-
-    @property
-    def others(self) -> list[Any]:
-        """Columns that are not fitted."""
-        table = set(self.choice.table)
-        return [column for column in self.first if column not in table]
 
 
 def hints(
@@ -81,7 +79,9 @@ def hints(
     names = choice.table[:MOST_COLUMNS]
     values = np.column_stack([np.asarray(first[c], np.float64) for c in names])
     is_whole = len(values) == (n_rows or len(next(iter(columns.values()))))
-    head = _Head(first, choice, names, values, in_file, is_whole)
+    table = set(choice.table)
+    others = [column for column in first if column not in table]
+    head = _Head(first, choice, names, others, values, in_file, is_whole)
     found = list(_about_thousands(head)) if decimal is None else []
     if not is_asked:
         found += [text for rule in RULES for text in rule(head)]

@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -80,10 +80,17 @@ class FillFiles:
     n_filled: int = 0
     n_left: int = 0  # missing cells that the data do not determine
     is_filled: Bools = field(init=False)  # columns of the table with a filled cell
+    columns: Columns = field(init=False)  # the fitted ones, which place a row
+    bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
         self.is_filled = np.zeros(self.files.n_cols, bool)
+        self.columns = self.fit._columns
+        if self.takes_negatives:
+            self.columns = replace(self.columns, takes_negatives=True)
+        if self.interval is not None:
+            self.bounds = bounds_of(self.fit, self.interval)
         if not self.files.found.go_to_folder(dst):
             self._write_file(0, dst)
         else:
@@ -106,19 +113,6 @@ class FillFiles:
                 writer.write(filler.fill(piece))
             if self.n_left and self.on_undetermined == "raise":
                 raise UndeterminedError(self._left_over())
-
-    @cached_property
-    def bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
-        """Function that returns the bounds of the filled cells of rows, if any."""
-        return None if self.interval is None else bounds_of(self.fit, self.interval)
-
-    @cached_property
-    def columns(self) -> Columns:
-        """The fitted columns, which place a row by its observed cells."""
-        columns = self.fit._columns
-        return (
-            replace(columns, takes_negatives=True) if self.takes_negatives else columns
-        )
 
     def _left_over(self) -> Text:
         text = text_of_left_cells(self.n_left)

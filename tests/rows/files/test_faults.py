@@ -136,13 +136,3 @@ def test_a_title_above_the_header(tmp_path, text, above):
     words = run("impute", tmp_path / "a.csv", "-o", "-", code=1).stderr
     advice = f"looks like a title. Delete what is above {above}."
     assert (advice in words) == (above is not None)
-
-
-def test_a_column_of_holes_in_other_words_is_no_text(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("shop,jan,feb\na,1,n/a\nb,2,n/a\nc,4,8\n")
-    words = run("impute", path, "-o", "-", code=1).stderr
-    assert "line 2, column 'feb': 'n/a' is not a number" in words
-    assert "pass --missing n/a." in words
-    done = run("impute", path, "-o", "-", "--missing", "n/a")
-    assert done.stdout.split()[1] == "a,1,2"

@@ -66,17 +66,6 @@ def test_bad_options(options, word):
         TableOptions(**options)
 
 
-# ------------------------------------------------------------------- which change
-def test_a_file_that_changes_during_a_pass_is_refused(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n" + "1,2\n" * 20)
-    pieces = open_file(path, batch_rows=1).pieces()
-    next(pieces)  # only a few more are read ahead
-    path.write_text("x,y\n1,2\n")
-    with pytest.raises(FileFormatError, match="changed while"):
-        list(pieces)
-
-
 @pytest.mark.parametrize(
     ("cell", "error", "words"),
     [
@@ -90,15 +79,6 @@ def test_bad_values_are_placed_in_the_file(tmp_path, cell, error, words):
     _, (_, piece) = open_file(path, batch_rows=1).pieces()
     with pytest.raises(error, match=rf"a\.csv, line 4, column 'y': {words}"):
         piece.check_cells("raise")
-
-
-def test_progress_reaches_the_end(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n" + "1,2\n" * 1000)
-    calls = []
-    table = open_file(path, batch_rows=100)
-    list(table.pieces(progress=lambda rows, done: calls.append((rows, done))))
-    assert calls[-1] == (1000, 1.0)
 
 
 # -------------------------------------------------------------------- several files
@@ -222,8 +202,10 @@ def test_shares_of_missing_cells_are_those_of_the_bands(tmp_path):
     X = np.where(rng.random((1000, 7)) < 0.3, nan, 1.0)
     path = tmp_path / "a.csv"
     pd.DataFrame(X, columns=list("abcdefg")).to_csv(path, index=False)
-    files = open_file(path, batch_rows=77)
+    files, progress = open_file(path, batch_rows=77), []
     assert files.n_rows is None
+    list(files.pieces(progress=lambda rows, done: progress.append((rows, done))))
+    assert progress[-1] == (1000, 1.0)
     assert sum(len(values) for _, values in files.blocks()) == files.n_rows == 1000
     rows, columns = np.arange(1000) * 10 // 1000, np.array([0, 0, 0, 1, 1, 1, 1])
     expected = [

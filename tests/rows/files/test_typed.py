@@ -28,28 +28,23 @@ TYPED = pa.table(
 VALUES = [[1, 1, 1.5, nan], [nan, nan, nan, nan], [nan, 3, 2, nan]]
 
 
-def write_feather(path):
-    with pa.ipc.new_file(path, TYPED.schema) as writer:
-        writer.write_table(TYPED)
-
-
-def write_stream(path):
-    with pa.ipc.new_stream(path, TYPED.schema) as writer:
+def write(path, new):
+    with new(path, TYPED.schema) as writer:
         writer.write_table(TYPED)
 
 
 @pytest.mark.parametrize(
-    ("name", "write"),
+    ("name", "new"),
     [
-        ("a.parquet", lambda path: pq.write_table(TYPED, path)),
-        ("a.feather", write_feather),
-        ("a.arrows", write_stream),
-        ("no_extension", write_feather),
+        ("a.parquet", pq.ParquetWriter),
+        ("a.feather", pa.ipc.new_file),
+        ("a.arrows", pa.ipc.new_stream),
+        ("no_extension", pa.ipc.new_file),
     ],
 )
 @pytest.mark.parametrize("batch_rows", [None, 2])
-def test_typed_files(tmp_path, name, write, batch_rows):
-    write(tmp_path / name)
+def test_typed_files(tmp_path, name, new, batch_rows):
+    write(tmp_path / name, new)
     with pytest.warns(DataHintWarning, match="'day', 'yes' as not part of the table"):
         table, values = read_file(tmp_path / name, batch_rows=batch_rows)
     assert table.names == ("x", "n", "price", "empty")

@@ -208,17 +208,13 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
         full = {path: os.path.abspath(path) for path in found.paths}  # noqa: PTH100
         root = os.path.commonpath(full.values())
         found.names = {p: os.path.relpath(place, root) for p, place in full.items()}
-    found.names = {path: _filled_name(name) for path, name in found.names.items()}
+    for path, name in found.names.items():
+        if suffix_of(name) in SPREADSHEETS:  # its filled copy is text
+            found.names[path] = str(Path(name).with_suffix(".csv"))
     found.are_several = found.are_several or len(found.paths) > 1
     if found.are_several and len(every) == 1:
         found.given = os.path.normpath(os.fspath(every[0]))
     return found
-
-
-def _filled_name(name: str) -> str:
-    """Return the name of the filled copy; that of a spreadsheet is text."""
-    place = Path(name)
-    return str(place.with_suffix(".csv") if suffix_of(name) in SPREADSHEETS else place)
 
 
 def _expand(path: str, found: FoundFiles) -> None:
@@ -277,14 +273,10 @@ class InputFile:
     gzipped: bool
     suffix: str  # the last extension without .gz, lower case
     stamp: tuple[int, ...]
+    size: int  # bytes on disk
     head: bytes = field(repr=False)  # first bytes, of a gzipped file those inside
     has_more: bool  # whether these are not all
     _keep: Any = field(default=None, repr=False, compare=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return self.stamp[0]
 
     def open(self) -> IO[bytes]:
         """Open the bytes as they are on disk."""
@@ -458,7 +450,8 @@ def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> InputFile:
         )
     stamp = _stamp(path, name)
     more = len(head) == HEAD_BYTES
-    return InputFile(name, path, actual, gzipped, suffix, stamp, head, more, keep)
+    size = stamp[0]
+    return InputFile(name, path, actual, gzipped, suffix, stamp, size, head, more, keep)
 
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:

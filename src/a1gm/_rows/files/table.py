@@ -584,14 +584,14 @@ class TableFiles:
             why = [(" ", error.all_parts) for error in self.broken.values()]
             n = len(self.broken)
             yield SkippedWarning(f"{files} left out:", why, count=n, is_broken=True)
-        words = []
-        if self.empty:
-            files = counted(len(self.empty), "file has no rows", "files have no rows")
-            words.append(f"{files} ({listed(self.empty, 3)})")
-        others = self.found.not_tables
-        if others:
-            files = counted(len(others), "is not a table", "are not tables")
-            words.append(f"{files} ({listed(others, 3)})")
+        words, others = [], self.found.not_tables
+        for names, one, many in (
+            (self.empty, "file has no rows", "files have no rows"),
+            (others, "is not a table", "are not tables"),
+        ):
+            if names:
+                files = counted(len(names), one, many)
+                words.append(f"{files} ({listed(names, 3)})")
         if words:
             n = len(self.empty) + len(others)
             yield SkippedWarning(
