@@ -72,18 +72,6 @@ def test_options_out_of_range_are_refused(words, ask, values):
             ask(a1gm.fit(counts()), value)
 
 
-@pytest.mark.parametrize(
-    "X",
-    [[[1.0, 2.0, 3.0]], [[1.0], [2.0]], [[1.0, 2.0], [3.0, nan]]],
-    ids=["row", "column", "no freedom"],
-)
-def test_too_few_cells_are_said_to_be(X):
-    fit = a1gm.fit(X)
-    with pytest.raises(DataError, match=r"0 degrees of freedom.*Pass dispersion="):
-        fit.uncertainty()
-    assert np.isfinite(fit.uncertainty(1.0).standard_error(0, 0))
-
-
 def test_a_perfect_fit_has_no_errors_and_says_so():
     X = np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0])
     X[2, 2] = nan
@@ -375,6 +363,7 @@ ODD = {
     "one row": np.array([[3.0, 1.0, nan]]),
     "one column": np.array([[3.0], [1.0], [nan]]),
     "one cell": np.array([[3.0]]),
+    "no freedom": np.array([[1.0, 2.0], [3.0, nan]]),
     "zeros": np.zeros((4, 3)),
     "zeros and holes": np.array([[0.0, 0.0], [nan, 0.0], [0.0, nan]]),
     "unbounded": np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan]]),
@@ -483,14 +472,6 @@ def test_draws_have_no_value_where_totals_have_none(X, by, cells):
     for factor, error in zip(factors, errors, strict=True):
         np.testing.assert_array_equal(np.isnan(error[:]), np.isnan(factor))
         assert (np.asarray(error)[factor == 0.0] == 0.0).all()
-
-
-def test_negative_cells_have_no_deviance():
-    X = np.array([[5.0, 6.0, 7.0], [7.0, -1.0, 9.0], [3.0, 4.0, np.nan]])
-    fit = a1gm.fit(X, negatives="allow")
-    assert fit.uncertainty().dispersion > 0.0
-    with pytest.raises(ParameterError, match="Negative cells have no deviance"):
-        fit.uncertainty("deviance")
 
 
 @pytest.mark.parametrize("word", ["weights", "exposure", None])

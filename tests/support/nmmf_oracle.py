@@ -3,14 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize
 
-
-def divergence(T, fitted):
-    seen = ~np.isnan(T)
-    x, f = T[seen], fitted[seen]
-    log_part = np.zeros_like(x)
-    positive = x > 0
-    log_part[positive] = x[positive] * np.log(x[positive] / f[positive])
-    return float((log_part - x + f).sum())
+from support.oracles import divergence
 
 
 def minimise(tables, weights, sizes):
@@ -39,19 +32,11 @@ def minimise(tables, weights, sizes):
             gradient[places[key[1]]] += rest.sum(axis=0)
         return value, gradient
 
-    best = None
     logs = np.zeros(start)
     for _ in range(4):  # restarts polish what the line search gives up on
-        found = minimize(
-            cost,
-            logs,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 20000, "maxfun": 40000, "ftol": 0, "gtol": 1e-11},
-        )
-        logs = found.x
-        best = logs
-    factors = {name: np.exp(best[place]) for name, place in places.items()}
+        options = {"maxiter": 20000, "maxfun": 40000, "ftol": 0, "gtol": 1e-11}
+        logs = minimize(cost, logs, jac=True, method="L-BFGS-B", options=options).x
+    factors = {name: np.exp(logs[place]) for name, place in places.items()}
     total = sum(
         weights[key] * divergence(T, np.outer(factors[key[0]], factors[key[1]]))
         for key, T in tables.items()

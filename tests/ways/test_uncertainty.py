@@ -221,6 +221,8 @@ def test_negative_cells(tmp_path):
     fit = ways.in_pieces(X, negatives="allow", **KEPT).solve()
     assert np.isnan(fit.divergence)
     assert fit.uncertainty().dispersion == pytest.approx(right.uncertainty().dispersion)
+    with pytest.raises(ParameterError, match="Negative cells have no deviance"):
+        right.uncertainty("deviance")
     X[0] = [1.0, -4.0, 2.0]  # sums to less than zero
     for fit in (
         a1gm.fit(X, negatives="allow"),

@@ -59,8 +59,8 @@ class TableUncertainty(Errors):
         seen: list[tuple[Bools, Bools]] = []
         pieces = self._pieces(cells, seen)
         if side == "row":
-            value, away = self._row_sums(pieces)
-            variance = self.dispersion * value**2 * self._per_row(own) + away
+            value, away, per_row = self._row_sums(pieces)
+            variance = self.dispersion * value**2 * per_row + away
         else:
             value, variance = self._column_totals(side, pieces)
             value, variance = value[own], variance[own]
@@ -69,11 +69,6 @@ class TableUncertainty(Errors):
         value[wanted.any(axis) & ~known.any(axis)] = np.nan
         return value, variance, int((wanted & ~known).sum())
 
-    def _per_row(self, rows: slice) -> Floats:
-        """1 / r of some rows of the joint table; 0 for rows without data."""
-        _, r, _ = self._info.rows(np.arange(rows.start, rows.stop))
-        return np.divide(1.0, r, out=np.zeros(len(r)), where=r > 0.0)
-
     def _pieces(
         self, cells: Which, seen: list[tuple[Bools, Bools]]
     ) -> Iterator[tuple[Floats, ...]]:
@@ -81,7 +76,7 @@ class TableUncertainty(Errors):
 
         ``seen`` gets which cells are wanted, and which of these have a value.
         """
-        info, view, table = self._info, self._view, self._view.table
+        view, table = self._view, self._view.table
         row, col = (view.col, view.row) if table.is_turned else (view.row, view.col)
         for some, given in table.turned.blocks():
             if table.is_turned:
@@ -91,9 +86,7 @@ class TableUncertainty(Errors):
             wanted = np.isnan(given) | (cells == "fitted")
             known = wanted & ~np.isnan(fitted)
             seen.append((wanted, known))
-            F = np.zeros((len(given), len(info.h)))
+            F = np.zeros((len(given), len(self._info.h)))
             F[:, col.place] = np.where(known, fitted, 0.0)
-            at = slice(row.start + some.start, row.start + some.stop)
-            _, _, pattern = info.rows(np.arange(at.start, at.stop))
-            ones = np.ones(len(given))
-            yield info.shares_of_rows(pattern), F, ones, self._per_row(at)
+            rows = slice(row.start + some.start, row.start + some.stop)
+            yield self._rows_of(rows, F)

@@ -287,17 +287,19 @@ class Errors(ABC):
         away = spread(directions.sum(axis=0)[None], self.covariance)
         return np.array([value.sum()]), self.dispersion * total_own + away
 
-    def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> tuple[Floats, Floats]:
-        """Sums of chosen cells by row, and the part of the columns in their variance.
-
-        Both with a row factor of 1.
-        """
-        sums, spreads = [], []
-        for Q, H, _, _ in pieces:
+    def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> Iterator[Floats]:
+        """Sums of chosen cells, variance due to the columns, and 1 / r, by row."""
+        found = []
+        for Q, H, _, U in pieces:
             k = H.sum(axis=1)
-            sums.append(k)
-            spreads.append(spread(H - k[:, None] * Q, self.covariance))
-        return np.concatenate(sums), np.concatenate(spreads)
+            found.append((k, spread(H - k[:, None] * Q, self.covariance), U))
+        return map(np.concatenate, zip(*found, strict=True))
+
+    def _rows_of(self, rows: slice, F: Floats) -> tuple[Floats, ...]:
+        """A piece of totals, with cells F of some rows of the fitted table."""
+        _, r, pattern = self._info.rows(np.arange(rows.start, rows.stop))
+        own = np.divide(1.0, r, out=np.zeros(len(r)), where=r > 0.0)
+        return self._info.shares_of_rows(pattern), F, np.ones(len(r)), own
 
     # ----------------------------------------------------------------------- indices
     def index(self, base: Any = 0, axis: Axis = "column") -> Index:
@@ -452,14 +454,12 @@ class Uncertainty(Errors):
     def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
         info, pieces = self._info, self._chosen_cells(cells)
         if by == "row":
-            k, away = self._row_sums(pieces)
-            w, r, pattern = info.every_row
-            if info.table.is_weighted:
-                w, pattern = np.ones(len(w)), np.arange(len(w))
-            value = w * k[pattern]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = np.where(value == 0.0, 0.0, value**2 / r)
-            variance = self.dispersion * own + w**2 * away[pattern]
+            value, away, own = self._row_sums(pieces)
+            if not info.table.is_weighted:
+                w, r, pattern = info.every_row
+                value, away = w * value[pattern], w**2 * away[pattern]
+                own = np.divide(1.0, r, out=np.zeros(len(r)), where=value != 0.0)
+            variance = self.dispersion * value**2 * own + away
         else:
             value, variance = self._column_totals(by, pieces)
         value[info.has_no_total(by, cells)] = np.nan
@@ -482,14 +482,12 @@ class Uncertainty(Errors):
             return
         for start in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
-            w, r, pattern = info.rows(np.arange(rows.start, rows.stop))
+            w, _, pattern = info.rows(np.arange(rows.start, rows.stop))
             F = w[:, None] * info.h
             if info.exposures is not None:
                 F = F * info.exposures.rows(rows)  # in units of the data
             chosen = info.by_row(pattern, lambda some: info.chosen(some, cells))
-            F = np.where(chosen & ~np.isnan(F), F, 0.0)
-            own = 1.0 / np.where(w > 0.0, r, np.inf)
-            yield info.shares_of_rows(pattern), F, np.ones(len(w)), own
+            yield self._rows_of(rows, np.where(chosen & ~np.isnan(F), F, 0.0))
 
     def factor_errors(self) -> tuple[LazyRows, Floats]:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
