@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -53,41 +56,6 @@ def test_impute_writes_every_pair_in_the_columns_of_the_input(long):
     assert "Filled 2 pairs" in done.stderr
 
 
-def test_only_filled_writes_the_new_pairs(long, tmp_path):
-    out = tmp_path / "out.parquet"
-    done = run("impute", long, "-o", out, *LONG, "--only-filled", "--json")
-    assert json.loads(done.stdout)["n_filled"] == 2
-    frame = pl.read_parquet(out)
-    assert frame.select("shop", "month").rows() == [("B", "feb"), ("C", "jan")]
-    assert frame["sales"].to_list() == pytest.approx([10.25, 160 / 41])
-    run("impute", long, "-o", out, "--only-filled", "--overwrite", code=2)
-
-
-def test_a_typed_file_keeps_its_types(tmp_path):
-    path, out = tmp_path / "long.parquet", tmp_path / "out.parquet"
-    rows = [(2020, "a", 2), (2021, "a", 4), (2020, "b", 3)]
-    pl.DataFrame(rows, schema=["year", "site", "n"], orient="row").write_parquet(path)
-    run("impute", path, "-o", out, "--long", "site,year,n")
-    assert pl.read_parquet(out).rows() == [*rows, (2021, "b", 6.0)]
-
-
-def test_a_file_in_another_dialect(csv):
-    path = csv("a;b;v\nx;1;1,50\nx;2;3,0\ny;1;2,0\ny;2;?\n")
-    options = "--delimiter", ";", "--decimal", ",", "--missing", "?"
-    done = run("impute", path, "-o", "-", "--long", "a,b,v", *options)
-    assert done.stdout.splitlines()[1:] == ["x;1;1,50", "x;2;3,0", "y;1;2,0", "y;2;4"]
-
-
-def test_several_files_are_one_long_table(tmp_path):
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    (folder / "1.csv").write_text("a,b,v\nx,p,1\nx,q,2\n")
-    (folder / "2.csv").write_text("b,v,a,note\np,3,y,n\n")
-    out = tmp_path / "out.csv"
-    run("impute", folder, "-o", out, "--long", "a,b,v")
-    assert out.read_text() == "a,b,v,note\nx,p,1,\nx,q,2,\ny,p,3,n\ny,q,6,\n"
-
-
 def test_fit_inspect_assess_and_report(long, tmp_path):
     out = tmp_path / "results"
     run("fit", long, "-o", out, *LONG)
@@ -124,140 +92,6 @@ def test_groups(groups, tmp_path):
     assert [line[:7] for line in lines[12:]] == ["P,C,jan", "Q,C,jan"]
 
 
-def test_bad_calls(long, tmp_path):
-    for options, words in [
-        (("--long", "shop,month"), "three different columns"),
-        (("--long", "shop,month,price"), "no column 'price'"),
-        ((*LONG, "--id", "note"), "drop --id"),
-        (("--by", "note"), "--by needs --long"),
-        (("--long", "shop,month,shop"), "three different columns"),
-        ((*LONG, "--by", "shop"), "three different columns"),
-    ]:
-        done = run("fit", long, "-o", tmp_path / "out", *options, code=2)
-        assert words in done.stderr
-    long.write_text(TEXT.replace("B,jan", ",jan"))
-    done = run("inspect", long, *LONG, code=2)
-    assert f"The key 'shop' is missing in {long}, line 4" in done.stderr
-    long.write_text(TEXT.replace("20.50", "-20.50"))
-    assert "line 3" in run("inspect", long, *LONG, code=1).stderr
-
-
-@pytest.fixture
-def many_pairs(tmp_path):
-    """Whole numbers, two pairs without a row and one without a value."""
-    path = tmp_path / "many.csv"
-    cells = {
-        (i, j): i * j * 3 + (i + j * j) % 5 for i in range(1, 7) for j in range(1, 5)
-    }
-    del cells[2, 3], cells[5, 1]
-    lines = [f"s{i},m{j},{n}" for (i, j), n in cells.items()]
-    lines[4] = lines[4].rpartition(",")[0] + ","  # s2, m1
-    path.write_text("\n".join(["shop,month,sales", *lines]) + "\n")
-    return path
-
-
-def wide(path):
-    return pd.read_csv(path).pivot_table("sales", "shop", "month", dropna=False)
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_digits_marks_and_intervals_of_pairs(many_pairs, tmp_path, kind):
-    out = tmp_path / f"out.{kind}"
-    options = "--digits", "1", "--mark", "--interval", "0.9"
-    run("impute", many_pairs, "-o", out, *LONG, *options)
-    read = pd.read_csv if kind == "csv" else pd.read_parquet
-    found = read(out).set_index(["shop", "month"])
-    assert len(found) == 24
-    new = found[found["sales_filled"]]
-    assert sorted(new.index) == [("s2", "m1"), ("s2", "m3"), ("s5", "m1")]
-    table = wide(many_pairs)
-    fit = a1gm.fit(table)
-    bounds = fit.uncertainty().interval(table, 0.9)
-    for name, expected in zip(
-        ["sales", "sales_low", "sales_high"], (fit.impute(table), *bounds), strict=True
-    ):
-        for pair, value in new[name].items():
-            assert value == pytest.approx(round(expected.loc[pair], 1), rel=1e-8)
-    assert found[~found["sales_filled"]]["sales_low"].isna().all()
-    done = run("impute", many_pairs, "-o", "-", *LONG, "--round", "auto")
-    assert all(line.rpartition(",")[2].isdigit() for line in done.stdout.split()[1:])
-
-
-def test_what_pairs_cannot_have_is_refused_with_what_to_do(many_pairs, groups):
-    done = run("impute", groups, "-o", "-", *LONG, "--by", "who", "--mark")
-    assert done.stdout.splitlines()[0].endswith("note,sales_filled")
-    options = "--by", "who", "--interval", "0.9"
-    done = run("impute", groups, "-o", "-", *LONG, *options, code=2)
-    assert "--interval and --by cannot be combined" in done.stderr
-    done = run("impute", many_pairs, "-o", "-", *LONG, "--model", "m.a1gm", code=2)
-    assert "a1gm.load(model).predict(frame)" in done.stderr
-    text = many_pairs.read_text().replace("shop,", "sales_low,")
-    many_pairs.write_text(text)
-    options = "--long", "sales_low,month,sales", "--interval", "0.9"
-    done = run("impute", many_pairs, "-o", "-", *options, code=2)
-    assert "already has a column 'sales_low', which --interval would add" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("shop,month,sales\n1,1,5\n1,2,6\n2,1,10\n3,2,9\n", "--long shop,month,sales."),
-        (
-            "site,year,n\n"
-            + "".join(f"{k % 5},{2020 + k // 5},{k}\n" for k in range(14)),
-            "--long site,year,n.",
-        ),
-        (
-            "user,item,rating\n"
-            + "".join(f"{k},{k % 7},5\n{k},9,4\n" for k in range(30)),
-            "--long user,item,rating.",
-        ),
-        (
-            'my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n',
-            "--long 'my shop,\"the, month\",n'.",
-        ),
-    ],
-)
-def test_a_long_file_is_told_an_option_that_can_be_pasted(csv, text, words):
-    path = csv(text)
-    done = run("impute", path, "-o", "-", code=None)
-    assert words in done.stderr
-    option = shlex.split(words.rstrip(".;"))
-    assert run("impute", path, "-o", "-", *option).stdout.count("\n") > text.count("\n")
-
-
-def test_a_pair_with_a_sum_is_not_said_to_stay_missing(csv):
-    path = csv("r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n")
-    long = "--long", "r,c,v", "--duplicates", "sum"
-    done = run("impute", path, "-o", "-", *long)
-    assert "missing" not in done.stderr
-    assert "Filled 1 pair." in done.stderr
-    assert done.stdout.splitlines()[1:3] == ["a,x,", "a,x,5"]
-
-
-def test_names_are_taken_as_they_are_written(long):
-    long.write_text(TEXT.replace("month", " month", 1))
-    words = run("inspect", long, *LONG, code=2).stderr
-    assert "no column 'month'. " in words
-    assert "Did you mean ' month'?" in words
-    run("inspect", long, "--long", "shop, month,sales")
-
-
-def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
-    done = run("fit", long, "-o", tmp_path / "o", *LONG, "--by", "noet", code=2)
-    assert "Did you mean 'note'?" in done.stderr
-    long.write_text(TEXT.replace("A,feb", "\nA,feb") + "A,jan,3,\n")
-    done = run("impute", long, "-o", "-", *LONG, code=2)
-    lines = f"in {long}, line 2 and {long}, line 8 (1"
-    assert lines in done.stderr
-    (tmp_path / "parts").mkdir()
-    long.rename(tmp_path / "parts" / "1.csv")
-    (tmp_path / "parts" / "2.csv").write_text("shop,month,sales,note\n,jan,3,\n")
-    done = run("impute", tmp_path / "parts", "-o", "-", *LONG, code=2)
-    assert "The key 'shop' is missing in " in done.stderr
-    assert "2.csv, line 2 (1 in all)" in done.stderr
-
-
 APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
 
 
@@ -282,50 +116,6 @@ def test_strict_refuses_long_files_with_unknown_cells(tmp_path, command, by):
     assert "3 missing cells are undetermined" in done.stderr
     assert "on_undetermined" not in done.stderr
     assert not out.exists()
-
-
-def test_pairs_twice_in_a_group_are_named_by_their_lines(groups, tmp_path):
-    groups.write_text(groups.read_text() + "Q,A,jan,3,\n")
-    out = tmp_path / "o"
-    done = run("fit", groups, "-o", out, *LONG, "--by", "who")
-    place = f"twice, in {groups}, line 7 and {groups}, line 13 (1 such row in all)"
-    assert place in done.stderr
-    assert "many" not in done.stderr
-    assert place in json.loads((out / "fit.json").read_text())["failed"]["Q"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [LONG, ("--columns", "sales"), ("--id", "shop"), ("--exclude", "shop")],
-)
-def test_another_delimiter_is_named_before_columns_that_are_absent(csv, options):
-    path = csv("shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n")
-    words = run("inspect", path, *options, code=1).stderr
-    assert "every row is split by ';'. Pass --delimiter ';'." in words
-
-
-def test_a_value_column_of_text_gets_advice_that_can_be_followed(long, tmp_path):
-    name, needed = "--long", "column that --long names as the value."
-    words = run("inspect", long, name, "shop,month,note", code=1).stderr
-    assert f"Numbers are needed in the {needed}" in words
-    long.write_text(TEXT.replace("20.50", "?"))
-    words = run("inspect", long, *LONG, code=1).stderr
-    assert f"pass --missing '?'. Numbers are needed in the {needed}" in words
-    typed = tmp_path / "long.parquet"
-    pl.read_csv(long).write_parquet(typed)
-    words = run("inspect", typed, name, "shop,month,note", code=1).stderr
-    assert f"not numbers. Numbers are needed in the {needed}" in words
-
-
-def test_text_in_a_column_of_a_model_gets_advice_that_can_be_followed(tmp_path):
-    path, out = tmp_path / "a.csv", tmp_path / "o"
-    path.write_text("x,y\n4,2\n2,5\n3,7\n")
-    run("fit", path, "-o", out)
-    path.write_text("x,y\n4,?\n2,5\n3,7\n")
-    model = out / "model.a1gm"
-    words = run("impute", path, "-o", "-", "--model", model, code=1).stderr
-    assert "--columns" not in words
-    assert "Numbers are needed in the column that the fit has." in words
 
 
 @BY
@@ -355,10 +145,9 @@ S,A,feb,inf
 """
 
 
-def test_a_bad_value_stops_its_own_group_only(tmp_path):
+def test_a_bad_value_stops_its_own_group_only(csv, tmp_path):
     """Seen: exit 1 and no file for one negative value in one group."""
-    path, out = tmp_path / "a.csv", tmp_path / "out"
-    path.write_text(BAD_GROUPS)
+    path, out = csv(BAD_GROUPS), tmp_path / "out"
     done = run("fit", path, "-o", out, *LONG, "--by", "who")
     assert "3 of 4 tables could not be fitted." in done.stderr
     summary = json.loads((out / "fit.json").read_text())
@@ -366,49 +155,223 @@ def test_a_bad_value_stops_its_own_group_only(tmp_path):
     assert "['A', 'feb'] = -20" in summary["failed"]["Q"]
     assert "pass --negatives allow" in summary["failed"]["Q"]
     assert "pass --duplicates sum" in summary["failed"]["R"]
+    place = f"twice, in {path}, line 8 and {path}, line 9 (1 such row in all)"
+    assert place in summary["failed"]["R"]
     assert "infinity" in summary["failed"]["S"]
     done = run("impute", path, "-o", "-", *LONG, "--by", "who")
     assert done.stdout == BAD_GROUPS + "P,B,feb,10\n"
-
-
-def test_when_no_group_can_be_fitted_the_summary_says_why(tmp_path):
-    path, out = tmp_path / "a.csv", tmp_path / "out"
-    path.write_text("who,shop,month,sales\nQ,A,jan,-1\nQ,A,feb,2\n")
-    run("fit", path, "-o", out, *LONG, "--by", "who")
+    # No group can be fitted.
+    path = csv("who,shop,month,sales\nQ,A,jan,-1\nQ,A,feb,2\n")
+    run("fit", path, "-o", out, *LONG, "--by", "who", "--overwrite")
     summary = json.loads((out / "fit.json").read_text())
     assert (summary["n_tables"], summary["n_failed"]) == (0, 1)
     assert (out / "row_factor.csv").read_text() == "who,shop,row_factor,row_block\n"
 
 
-def test_a_value_called_like_both_keys_and_more(csv):
-    """Seen: an internal error of --long a,b,abplace."""
-    path = csv("a,b,abplace\nx,p,1\nx,q,2\ny,p,3\ny,q,\n")
-    done = run("impute", path, "-o", "-", "--long", "a,b,abplace")
-    assert done.stdout.splitlines()[-1] == "y,q,6"
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        # Another dialect.
+        (
+            "a;b;v\nx;1;1,50\nx;2;3,0\ny;1;2,0\ny;2;?\n",
+            "--long a,b,v --delimiter ; --decimal , --missing ?",
+            ["x;1;1,50", "x;2;3,0", "y;1;2,0", "y;2;4"],
+        ),
+        # A pair that has a sum is not missing.
+        (
+            "r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n",
+            "--long r,c,v --duplicates sum",
+            ["a,x,", "a,x,5", "a,y,10", "b,x,4", "b,y,8", "b,y,"],
+        ),
+        # Seen: an internal error, as names were joined.
+        (
+            "a,b,abplace\nx,p,1\nx,q,2\ny,p,3\ny,q,\n",
+            "--long a,b,abplace",
+            ["x,p,1", "x,q,2", "y,p,3", "y,q,6"],
+        ),
+        (
+            TEXT,
+            "--long shop,month,sales --only-filled --digits 1",
+            ["B,feb,10.2,z", "C,jan,3.9,"],
+        ),
+        (
+            TEXT,
+            "--long shop,month,sales --only-filled --mark",
+            ["B,feb,10.25,z,true", None],
+        ),
+    ],
+)
+def test_pairs(csv, text, options, expected):
+    done = run("impute", csv(text), "-o", "-", *options.split())
+    lines = done.stdout.splitlines()[1:]
+    assert len(lines) == len(expected)
+    for line, words in zip(lines, expected, strict=True):
+        assert words in (None, line)
+    assert "stay" not in done.stderr
 
 
-def three_keys(*, same_shops: bool) -> pd.DataFrame:
-    """Regions with shops, whose names are the same in each or not."""
-    rows = [
-        (region, shop if same_shops else region + shop, month, float(i + j + 1))
-        for i, region in enumerate(["north", "south"])
-        for shop in "abc"
-        for j, month in enumerate(["2024-01", "2024-02", "2024-03", "2024-04"])
-    ]
-    return pd.DataFrame(rows, columns=["region", "shop", "month", "sales"])
+def test_typed_files_and_folders_of_parts(tmp_path):
+    path, out = tmp_path / "long.parquet", tmp_path / "out.parquet"
+    rows = [(2020, "a", 2), (2021, "a", 4), (2020, "b", 3)]
+    pl.DataFrame(rows, schema=["year", "site", "n"], orient="row").write_parquet(path)
+    done = run("impute", path, "-o", out, "--long", "site,year,n", "--json")
+    assert json.loads(done.stdout)["n_filled"] == 1
+    assert pl.read_parquet(out).rows() == [*rows, (2021, "b", 6.0)]
+    folder, out = tmp_path / "parts", tmp_path / "out.csv"
+    folder.mkdir()
+    (folder / "1.csv").write_text("a,b,v\nx,p,1\nx,q,2\n")
+    (folder / "2.csv").write_text("b,v,a,note\np,3,y,n\n")
+    run("impute", folder, "-o", out, "--long", "a,b,v")
+    assert out.read_text() == "a,b,v,note\nx,p,1,\nx,q,2,\ny,p,3,n\ny,q,6,\n"
+
+
+def test_intervals_of_pairs_are_those_of_the_wide_table(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.poisson(9, (6, 4)) + 1.0)
+    table.iloc[[1, 1, 4], [0, 2, 0]] = np.nan
+    path, out = tmp_path / "long.csv", tmp_path / "out.parquet"
+    pairs = table.rename_axis("shop").reset_index().melt("shop", None, "month", "sales")
+    pairs.dropna().to_csv(path, index=False)
+    run("impute", path, "-o", out, *LONG, "--mark", "--interval", "0.9")
+    found = pd.read_parquet(out)
+    fit = a1gm.fit(table.to_numpy())
+    bounds = fit.uncertainty().interval(table.to_numpy(), 0.9)
+    new = found[found["sales_filled"]]
+    assert len(found) == 24
+    assert len(new) == 4
+    at = new["shop"].astype(int), new["month"].astype(int)
+    for name, expected in zip(["sales_low", "sales_high"], bounds, strict=True):
+        np.testing.assert_allclose(new[name], expected[at], rtol=1e-8)
+    assert found[~found["sales_filled"]]["sales_low"].isna().all()
+
+
+LONG_TEXT = "--long shop,month,sales"
+NEEDED = "Numbers are needed in the column that --long names as the value."
 
 
 @pytest.mark.parametrize(
-    ("same_shops", "options"),
-    [(True, "--long shop,month,sales --by region"), (False, "--long shop,month,sales")],
+    ("command", "text", "options", "code", "words"),
+    [
+        ("inspect", TEXT, "--long shop,month", 2, "three different columns"),
+        ("inspect", TEXT, "--long shop,month,shop", 2, "three different columns"),
+        ("impute -o -", TEXT, f"{LONG_TEXT} --by shop", 2, "three different columns"),
+        ("inspect", TEXT, "--long shop,month,price", 2, "no column 'price'"),
+        ("inspect", TEXT, f"{LONG_TEXT} --id note", 2, "drop --id"),
+        ("impute -o -", TEXT, "--by note", 2, "--by needs --long"),
+        ("impute -o -", TEXT, "--only-filled", 2, "--only-filled needs --long"),
+        ("impute -o -", TEXT, f"{LONG_TEXT} --by noet", 2, "Did you mean 'note'?"),
+        (
+            "impute -o -",
+            TEXT,
+            f"{LONG_TEXT} --by note --interval 0.9",
+            2,
+            "--interval and --by cannot be combined",
+        ),
+        (
+            "impute -o -",
+            TEXT,
+            f"{LONG_TEXT} --model m.a1gm",
+            2,
+            "a1gm.load(model).predict(frame)",
+        ),
+        (
+            "impute -o -",
+            TEXT.replace("shop", "sales_low") + "C,jan,4,\nD,jan,3,\nD,feb,9,\n",
+            "--long sales_low,month,sales --interval 0.9",
+            2,
+            "already has a column 'sales_low', which --interval would add",
+        ),
+        # Names are taken as they are written.
+        (
+            "inspect",
+            TEXT.replace("mon", " mon"),
+            LONG_TEXT,
+            2,
+            "Did you mean ' month'?",
+        ),
+        (
+            "inspect",
+            TEXT.replace("B,jan", ",jan"),
+            LONG_TEXT,
+            2,
+            "The key 'shop' is missing in a.csv, line 4",
+        ),
+        ("inspect", TEXT.replace("20.50", "-20.50"), LONG_TEXT, 1, "a.csv, line 3"),
+        (
+            "impute -o -",
+            TEXT.replace("A,feb", "\nA,feb") + "A,jan,3,\n",
+            LONG_TEXT,
+            2,
+            "in a.csv, line 2 and a.csv, line 8 (1",
+        ),
+        ("inspect", TEXT, "--long shop,month,note", 1, NEEDED),
+        (
+            "inspect",
+            TEXT.replace("20.50", "?"),
+            LONG_TEXT,
+            1,
+            f"pass --missing '?'. {NEEDED}",
+        ),
+        *(
+            # Another delimiter is named before columns that do not exist.
+            (
+                "inspect",
+                "shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n",
+                options,
+                1,
+                "every row is split by ';'. Pass --delimiter ';'.",
+            )
+            for options in (LONG_TEXT, "--columns sales", "--id shop", "--exclude shop")
+        ),
+    ],
 )
-def test_the_commands_name_the_options_and_nothing_else(tmp_path, same_shops, options):
-    frame = three_keys(same_shops=same_shops)
-    frame.loc[0, "sales"] = None
-    path = tmp_path / "long.csv"
-    frame.to_csv(path, index=False)
-    for command in ("inspect", "assess"):
-        done = run(command, path, code=None)
-        assert f"if it has one row per cell, fit it with {options}" in done.stderr
-    done = run("impute", path, "-o", "-", *options.split())
-    assert "Filled 1 pair" in done.stderr
+def test_refusals(tmp_path, monkeypatch, command, text, options, code, words):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(text)
+    name, *out = command.split()
+    assert words in run(name, "a.csv", *out, *options.split(), code=code).stderr
+
+
+def test_text_in_typed_files_and_in_columns_of_a_model(tmp_path, csv):
+    path, typed, out = csv(TEXT), tmp_path / "long.parquet", tmp_path / "o"
+    pl.read_csv(path).write_parquet(typed)
+    words = run("inspect", typed, "--long", "shop,month,note", code=1).stderr
+    assert f"not numbers. {NEEDED}" in words
+    run("fit", csv("x,y\n4,2\n2,5\n3,7\n"), "-o", out)
+    path = csv("x,y\n4,?\n2,5\n3,7\n")
+    words = run("impute", path, "-o", "-", "--model", out / "model.a1gm", code=1).stderr
+    assert "--columns" not in words
+    assert "Numbers are needed in the column that the fit has." in words
+
+
+SHOPS = "region,shop,month,sales\nn,a,2024-05,\nn,b,2024-05,5\n" + "".join(
+    f"{region},{shop},2024-0{month},{month}\n"
+    for region in "ns"
+    for shop in "abc"
+    for month in range(1, 5)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("shop,month,sales\n1,1,5\n1,2,6\n2,1,10\n3,2,9\n", "shop,month,sales"),
+        (
+            "user,item,rating\n"
+            + "".join(f"{k},{k % 7},5\n{k},9,4\n" for k in range(30)),
+            "user,item,rating",
+        ),
+        (
+            'my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n',
+            "'my shop,\"the, month\",n'",
+        ),
+        (SHOPS, "shop,month,sales --by region"),
+    ],
+)
+def test_the_advice_for_long_files_can_be_pasted(csv, text, option):
+    path = csv(text)
+    for command in (("inspect",), ("impute", "-o", "-")):
+        done = run(command[0], path, *command[1:], code=None)
+        assert f"--long {option}" in done.stderr
+    done = run("impute", path, "-o", "-", "--long", *shlex.split(option))
+    assert re.search("Filled [1-9]", done.stderr)

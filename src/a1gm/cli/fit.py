@@ -16,7 +16,13 @@ from a1gm.cli.options import (
     one_of,
     split_names,
 )
-from a1gm.cli.tables import check_outputs, fit_table, quality_of, write_summary
+from a1gm.cli.tables import (
+    check_outputs,
+    fit_table,
+    quality_of,
+    write_results,
+    write_summary,
+)
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
@@ -54,28 +60,15 @@ def fit(
     """
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     check_outputs(out, names, [file], options)
+    result: Any
     result, files = fit_table(file, options, uncertainty=True)
     if options.by:
-        _write_groups(result, out, names[:3], options)
+        failed = {str(key): e.render(command_style) for key, e in result.failed.items()}
+        summary = {"n_tables": len(result), "n_failed": len(failed), "failed": failed}
+        tables = dict(zip(names, result.to_frames("pyarrow"), strict=False))
+        write_results(out, tables, summary, options)
     else:
         _write_fit(result, files, out, names, options)
-
-
-def _write_groups(many: Any, out: str, names: list[str], options: Options) -> None:
-    """Write the factors of every group, and a summary."""
-    from a1gm._base.atomic import output_folder
-    from a1gm._write.fill import open_writer
-
-    failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
-    summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
-    replaces: Any = {"overwrite": options.overwrite}
-    with output_folder(out, **replaces) as place:
-        for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
-            with open_writer(place(name), frame.schema, **replaces) as writer:
-                for batch in frame.to_batches():
-                    writer.write(batch)
-        write_summary(place, summary, options)
-    options.finish(summary, f"Wrote {', '.join(names)} to {shown(out)}.")
 
 
 def _write_fit(
@@ -112,7 +105,7 @@ def _write_fit(
     with output_folder(out, **replaces) as place:
         write_factor(place(names[0]), row_names, by_row, fit.row_block, **replaces)
         write_factor(place(names[1]), col_names, by_column, fit.col_block, **replaces)
-        write_summary(place, summary, options)
+        write_summary(place(names[2]), summary, options)
         fit.save(place(names[3]), **replaces)
     options.finish(
         summary,

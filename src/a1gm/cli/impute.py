@@ -125,11 +125,10 @@ def _impute_cells(
         "columns_filled": names,
         "passed_through": list(done.files.passed_through),
     }
-    cells = f"{counted(done.n_filled, 'cell')} in {counted(len(names), 'column')}"
-    target = shown(out)
-    if done.files.found.go_to_folder(out):
-        target = f"{counted(len(done.files.paths), 'file')} to {target}"
-    _finish(done, out, summary, f"Filled {cells}", target, options)
+    n_files = len(done.files.paths) if done.files.found.go_to_folder(out) else 0
+    files = f"{counted(n_files, 'file')} to " if n_files else ""
+    where = f" in {counted(len(names), 'column')}"
+    _finish(done, out, summary, options, "cell", where, files)
 
 
 def _impute_pairs(
@@ -160,21 +159,21 @@ def _impute_pairs(
             pairs = pairs.append_column(long.value + suffix, column)
     how: Any = {"only_filled": only_filled, "mark": mark, "round": round}
     long.write(out, pairs, overwrite=options.overwrite, **how)
-    filled = f"Filled {counted(long.n_filled, 'pair')}"
-    _finish(long, out, {}, filled, shown(out), options, "pair")
+    _finish(long, out, {}, options, "pair")
 
 
 def _finish(
     done: Any,
     out: str,
     summary: dict[str, Any],
-    filled: str,
-    target: str,
     options: Options,
-    noun: str = "cell",
+    noun: str,
+    where: str = "",
+    files: str = "",
 ) -> None:
     summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left, **summary}
-    lines = [f"{filled}." if out == "-" else f"{filled}; wrote {target}."]
+    wrote = "" if out == "-" else f"; wrote {files}{shown(out)}"
+    lines = [f"Filled {counted(done.n_filled, noun)}{where}{wrote}."]
     if done.n_left:
         left = counted(done.n_left, f"{noun} stays", f"{noun}s stay")
         lines.append(f"{left} missing: the data do not determine a value.")

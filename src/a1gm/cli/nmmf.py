@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a1gm._base.words import counted, shown
+from a1gm._base.words import counted
 from a1gm.cli.app import command
 from a1gm.cli.options import (
     LONG_OPTIONS,
@@ -23,7 +23,7 @@ from a1gm.cli.tables import (
     describe,
     open_table,
     quality_of,
-    write_summary,
+    write_results,
 )
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def nmmf(
     import pyarrow as pa
 
     from a1gm import fit_nmmf
-    from a1gm._base.atomic import output_folder
     from a1gm._rows.files.table import row_names
-    from a1gm._write.fill import write_factor
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -105,20 +103,17 @@ def nmmf(
     )
     known = {"divergences": fit.divergences, "n_undetermined": fit.n_undetermined}
     summary = {"alpha": alpha, "beta": beta, **quality_of(fit), **known}
-    with output_folder(out, overwrite=options.overwrite) as place:
-        for letter, (title, names) in labels.items():
-            factor = getattr(fit, letter)
-            numbers = list(map(str, range(len(factor))))
-            write_factor(
-                place(f"{letter}.csv"),
-                [pa.RecordBatch.from_pydict({title: names or numbers})],
-                {"factor": factor},
-                fit.blocks[letter],
-                overwrite=options.overwrite,
-            )
-        write_summary(place, summary, options)
-    wrote = f"Certificate {fit.certificate:.1e}; wrote the factors to {shown(out)}."
-    options.finish(summary, wrote)
+    results = {}
+    for letter, (title, names) in labels.items():
+        factor = pa.array(getattr(fit, letter), from_pandas=True)
+        columns = {
+            title: names or list(map(str, range(len(factor)))),
+            "factor": factor,
+            "block": fit.blocks[letter],
+        }
+        results[f"{letter}.csv"] = pa.table(columns)
+    options.echo(f"Certificate {fit.certificate:.1e}.")
+    write_results(out, results, summary, options)
 
 
 def _named(values: Floats, rows: Sequence[str], columns: Sequence[str]) -> Any:

@@ -244,42 +244,33 @@ def progress_bar(text: str, *, quiet: bool) -> Iterator[Callable[[int, float], N
     if quiet or not sys.stderr.isatty():
         yield lambda _rows, _fraction: None
         return
-    started = time.monotonic()
-    bar: Any = None
-
-    def show(rows: int, fraction: float) -> None:
-        nonlocal bar
-        elapsed = time.monotonic() - started
-        if bar is None and elapsed < _SHOW_AFTER_SECONDS:
-            return
-        if bar is None:
-            bar = _make_bar()
-            bar.add_task(text, total=1.0, speed="")
-            bar.start()
-        speed = f"{rows / elapsed:,.0f} rows/s"
-        bar.update(bar.task_ids[0], completed=fraction, speed=speed)
-
-    try:
-        yield show
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-def _make_bar() -> Any:
     from rich import progress
     from rich.console import Console
 
-    return progress.Progress(
+    columns = (
         # Not markup: the text has the name of a file.
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TextColumn("{task.fields[speed]}"),
         progress.TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
     )
+    started = time.monotonic()
+    with progress.Progress(
+        *columns, console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(text, total=1.0, visible=False, speed="")
+
+        def show(rows: int, fraction: float) -> None:
+            elapsed = time.monotonic() - started
+            bar.update(
+                task,
+                completed=fraction,
+                visible=elapsed >= _SHOW_AFTER_SECONDS,
+                speed=f"{rows / elapsed:,.0f} rows/s",
+            )
+
+        yield show
 
 
 # ------------------------------------------------------------------------- advice
@@ -294,11 +285,8 @@ def command_style(part: Part) -> str:
     >>> command_style(Call("fit_groups", "X", (Option("by", "g"), *keys)))
     "--long 'a,b,c d' --by g (fit and impute)"
     """
-    styles: dict[type, Callable[[Any], str]] = {
-        Option: _option_text,
-        Call: _call,
-        See: _see,
-    }
+    styles: dict[type, Callable[[Any], str]]
+    styles = {Option: _option_text, Call: _call, See: _see}
     return styles[type(part)](part)
 
 

@@ -17,7 +17,9 @@ from a1gm.cli.options import (
 from a1gm.exceptions import OutputError, UndeterminedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from a1gm._base.types import Floats
     from a1gm._fit.fit import RankOneFit
@@ -191,13 +193,29 @@ def check_outputs(
             check_target(target, overwrite=options.overwrite, sources=sources)
 
 
-def write_summary(
-    place: Callable[[str], Any], summary: dict[str, Any], options: Options
+def write_results(
+    out: str, tables: dict[str, pa.Table], summary: dict[str, Any], options: Options
 ) -> None:
-    """Write the summary to the folder of the results."""
+    """Write tables and the summary to a folder."""
+    from a1gm._base.atomic import output_folder
+    from a1gm._write.fill import open_writer
+
+    with output_folder(out, overwrite=options.overwrite) as place:
+        for name, table in tables.items():
+            how: Any = {"overwrite": options.overwrite}
+            with open_writer(place(name), table.schema, **how) as writer:
+                for batch in table.to_batches():
+                    writer.write(batch)
+        write_summary(place("fit.json"), summary, options)
+    wrote = f"Wrote {', '.join([*tables, 'fit.json'])} to {shown(out)}."
+    options.finish(summary, wrote)
+
+
+def write_summary(path: Path, summary: dict[str, Any], options: Options) -> None:
+    """Write the summary of a command to a file."""
     from a1gm._base.atomic import atomic_write
 
-    with atomic_write(place("fit.json"), overwrite=options.overwrite) as file:
+    with atomic_write(path, overwrite=options.overwrite) as file:
         file.write(to_json(summary).encode())
 
 
