@@ -1,6 +1,9 @@
-"""Fits with cell weights."""
+"""Fits with cell weights; those of large tables stay where they lie."""
 
 from __future__ import annotations
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -8,9 +11,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from support.kernels import native, needs_native, part
 from support.tables import make_table, tables
 
 import a1gm
+from a1gm._base.bits import pack_bits
+from a1gm._kernel import is_compiled
+from a1gm._solve.cell_error import cell_error
 from a1gm.exceptions import (
     DataError,
     NegativeValuesError,
@@ -49,6 +56,7 @@ def same_fit(one: a1gm.RankOneFit, other: a1gm.RankOneFit) -> None:
     np.testing.assert_allclose(one.row_factor, other.row_factor, rtol=1e-8)
     np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-8)
     assert one.certificate <= 1e-10
+    assert one.converged
     assert one.divergence == pytest.approx(other.divergence, rel=1e-7, abs=1e-10)
     assert one.n_undetermined == other.n_undetermined
     assert one.attained == other.attained
@@ -208,14 +216,15 @@ def stored(X: np.ndarray, values: np.ndarray, kind: type = sp.csr_array) -> sp.s
     return kind((values[rows, cols], (rows, cols)), shape=X.shape)
 
 
-@pytest.mark.parametrize("as_array", [False, True])
+@pytest.mark.parametrize("kind", [None, sp.csr_array, sp.csc_array, sp.coo_matrix])
 @given(tables(max_rows=9, max_cols=8, zeros=0.2), st.integers(0, 2**31))
-def test_sparse_tables_take_weights(as_array, X, seed):
+def test_sparse_tables_take_weights(kind, X, seed):
     V = random_weights(X.shape, seed)
     V[np.random.default_rng(seed).random(X.shape) < 0.2] = 0.0
     V[np.unravel_index(np.nanargmax(X), X.shape)] = 1.0
-    S = stored(X, X)
-    weights = V if as_array else stored(X, V)
+    S = stored(X, X, kind or sp.csr_array)
+    weights = V if kind is None else stored(X, V, kind)
+    before = None if kind is None else weights.toarray().tobytes()
     fit = a1gm.fit(S, weights=weights, absent="missing")
     dense = a1gm.fit(X, weights=V)
     same_fit(fit, dense)
@@ -224,17 +233,7 @@ def test_sparse_tables_take_weights(as_array, X, seed):
     for table, v in ((S, None), (S, weights), (X, V)):
         found = fit.divergence_of(table, weights=v)
         assert found == pytest.approx(fit.divergence, rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_matrix])
-def test_sparse_weights_of_any_format(kind):
-    X = make_table("at random", 30, 12, seed=3, zeros=0.1)
-    V = random_weights(X.shape, 4)
-    S, W = stored(X, X, kind), stored(X, V, kind)
-    before = W.toarray().tobytes()
-    fit = a1gm.fit(S, weights=W, absent="missing")
-    same_fit(fit, a1gm.fit(X, weights=V))
-    assert W.toarray().tobytes() == before
+    assert kind is None or weights.toarray().tobytes() == before
 
 
 def test_sparse_weights_may_store_other_cells_than_the_table():
@@ -267,3 +266,126 @@ def test_bad_weights_of_sparse_tables_are_refused():
         a1gm.fit(S, weights=V, absent="zero")
     with pytest.raises(WeightsError, match=r"weights\.toarray\(\)"):
         a1gm.fit(np.nan_to_num(X), weights=S)
+
+
+# --------------------------------------- large tables: weights stay where they lie
+SHAPE = (400, 200)  # more cells than a table of patterns always has
+when_compiled = pytest.mark.skipif(not is_compiled, reason="a way of that kernel")
+
+
+def table(seed, *, holes=0.1, zeros=0.0):
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.gamma(2.0, size=SHAPE[0]), rng.gamma(2.0, size=SHAPE[1]))
+    X *= rng.gamma(3.0, size=SHAPE)
+    X[rng.random(SHAPE) < zeros] = 0.0
+    X[rng.random(SHAPE) < holes] = nan
+    return X
+
+
+def weights(seed, kind="uniform"):
+    rng = np.random.default_rng(seed)
+    made = {
+        "uniform": lambda: rng.uniform(0.5, 1.5, SHAPE),
+        "whole": lambda: rng.integers(0, 5, SHAPE),
+        "heavy": lambda: rng.lognormal(0.0, 2.0, SHAPE),
+        "by row": lambda: np.repeat(rng.gamma(2.0, size=(SHAPE[0], 1)), SHAPE[1], 1),
+        "single": lambda: rng.uniform(0.5, 1.5, SHAPE).astype("f4"),
+    }
+    return made[kind]()
+
+
+def assert_same_as_cells(fit, X, V):
+    """The same fit as from a list of its cells."""
+    listed = a1gm.fit(stored(X, X), weights=np.asarray(V, float), absent="missing")
+    assert listed._solved.statistics.ptr is not None
+    same_fit(fit, listed)
+    assert fit.divergence == pytest.approx(listed.divergence, rel=1e-9)
+    right = listed.impute(X, weights=V)
+    np.testing.assert_allclose(fit.impute(X), right, rtol=1e-8)
+
+
+@when_compiled
+@pytest.mark.parametrize("kind", ["uniform", "whole", "heavy", "by row", "single"])
+@pytest.mark.parametrize("zeros", [0.0, 0.2])
+def test_weights_where_they_lie(kind, zeros):
+    X, V = table(1, zeros=zeros), weights(2, kind)
+    for view in (V, np.asfortranarray(V), np.repeat(V, 2, axis=1)[:, ::2]):
+        fit = a1gm.fit(X, weights=view)
+        assert fit._solved.statistics.is_mask
+        assert fit._solved.statistics.weights is view
+        assert_same_as_cells(fit, X, V)
+
+
+@when_compiled
+def test_rows_and_columns_without_data():
+    X, V = table(3, zeros=0.3), weights(4)
+    X[5], X[:, 7] = nan, nan
+    X[9, ~np.isnan(X[9])] = 0.0
+    X[~np.isnan(X[:, 11]), 11] = 0.0
+    fit = a1gm.fit(X, weights=V)
+    assert fit._solved.statistics.is_mask
+    assert_same_as_cells(fit, X, V)
+
+
+def test_parts_that_do_not_hang_together():
+    X, V = table(5), weights(6)
+    X[:200, 100:] = nan
+    X[200:, :100] = nan
+    fit = a1gm.fit(X, weights=V)
+    assert fit.n_blocks == 2
+    assert_same_as_cells(fit, X, V)
+
+
+def test_a_tree_keeps_its_closed_form():
+    n = 300
+    X = np.full((n, n), nan)
+    X[np.arange(n), np.arange(n)] = 2.0
+    X[np.arange(1, n), np.arange(n - 1)] = 3.0
+    V = np.random.default_rng(8).uniform(0.5, 2.0, X.shape)
+    fit = a1gm.fit(X, weights=V)
+    assert fit.solver == "closed form"
+
+
+def test_such_fits_travel(tmp_path):
+    X, V = table(9, zeros=0.1), weights(10, "whole")
+    fit = a1gm.fit(X, weights=V)
+    fit.save(tmp_path / "fit")
+    new = table(11)[:5]
+    for again in (
+        a1gm.load(tmp_path / "fit"),
+        pickle.loads(pickle.dumps(fit)),
+        copy.deepcopy(fit),
+    ):
+        assert again.certificate == pytest.approx(fit.certificate, abs=1e-14)
+        assert again.cell_error == fit.cell_error
+        np.testing.assert_array_equal(again.row_factor, fit.row_factor)
+        np.testing.assert_array_equal(
+            again.impute(new, weights=V[:5]), fit.impute(new, weights=V[:5])
+        )
+        assert again.pattern.n_missing == np.sum(np.isnan(X) | (V == 0))
+
+
+@needs_native
+@pytest.mark.parametrize("kind", ["uniform", "by row", "heavy"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("holes", [0.02, 0.3])
+def test_the_bound_of_the_cells_is_never_too_small(kind, tol, holes):
+    """Stopped early, factors are off by at most what the kernel says."""
+    for seed in range(5):
+        X, V = table(seed, holes=holes), weights(seed + 50, kind)
+        seen = ~np.isnan(X)
+        cells = np.where(seen, V * X, 0.0)
+        sums = cells.sum(axis=1), cells.sum(axis=0)
+        found = native.solve_bits(pack_bits(seen), [part(V)], *sums, tol, 400, 1)
+        step, off = found[6], np.log(found[2]) - np.log(scaled(V * seen, *sums))
+        assert cell_error(step) >= np.ptp(off)
+        if kind != "heavy" and found[3] > 2:  # and it tells something
+            assert step < 40.0 * found[5] + 1e-13
+
+
+def scaled(P, R, C):
+    """Column factors by sweeps without end."""
+    h = C / C.sum()
+    for _ in range(1000):
+        h = C / (P.T @ (R / (P @ h)))
+    return h
