@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from support.commands import run
@@ -16,21 +17,12 @@ nan = np.nan
 def test_fit_writes_factors_with_names(sales, tmp_path, kind):
     out = tmp_path / "results"
     run("fit", sales, "--id", "shop", "-o", out, "--format", kind)
-    if kind == "csv":
-        rows = (out / "row_factor.csv").read_text().splitlines()
-        assert rows[0] == "shop,row_factor,se,block"
-        assert rows[4].startswith('"D, new",')
-        assert (
-            (out / "col_factor.csv")
-            .read_text()
-            .startswith("column,col_factor,se,index,index_se,block")
-        )
-        factor = [float(line.rsplit(",", 3)[1]) for line in rows[1:]]
-    else:
-        table = pq.read_table(out / "row_factor.parquet")
-        assert table.column("shop").to_pylist() == ["A", "B", "C", "D, new"]
-        factor = table.column("row_factor").to_pylist()
-    np.testing.assert_allclose(factor, [60, 120, 180, 240], rtol=1e-7)
+    read = pd.read_csv if kind == "csv" else pd.read_parquet
+    rows, columns = (read(out / f"{side}_factor.{kind}") for side in ("row", "col"))
+    assert list(rows) == ["shop", "row_factor", "se", "block"]
+    assert list(columns) == ["column", "col_factor", "se", "index", "index_se", "block"]
+    assert rows["shop"].tolist() == ["A", "B", "C", "D, new"]
+    np.testing.assert_allclose(rows["row_factor"], [60, 120, 180, 240], rtol=1e-7)
     summary = json.loads((out / "fit.json").read_text())
     assert summary["columns"] == ["jan", "feb", "mar"]
     assert summary["certificate"] <= 1e-10

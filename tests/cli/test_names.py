@@ -6,7 +6,6 @@ import io
 import os
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from support.commands import run, run_executable
@@ -15,7 +14,6 @@ import a1gm
 from a1gm._base.words import listed, shown
 from a1gm.cli import options
 from a1gm.exceptions import A1gmError
-from a1gm.report import report_html
 
 ESCAPE, RIGHT_TO_LEFT = "\x1b[2J", "\u202e"
 BAD = ESCAPE + RIGHT_TO_LEFT
@@ -83,15 +81,6 @@ def test_70_errors_of_the_library_too(table, tmp_path):
             call()
         assert is_clean(str(refused.value)), refused.value
         assert SHOWN in str(refused.value)
-
-
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
-def test_70_pages():
-    X = pd.DataFrame([[1.0, 2.0], [2.0, np.nan]], columns=[f"a{BAD}", "b\0"])
-    page = report_html(X, a1gm.fit(X), title=f"T{BAD}", row_names=[f"r{BAD}", "s"])
-    assert not set(BAD + "\0") & set(page) - set("[2J")
-    assert f"T{SHOWN}" in page
-    assert f"r{SHOWN}" in page
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names that Windows forbids")

@@ -14,6 +14,14 @@ nan = np.nan
 HOSTILE = "<script>alert(1)</script>"
 
 
+@pytest.fixture
+def tab(browser, page_file):
+    tab = browser.new_page()
+    tab.goto(page_file.as_uri())
+    yield tab
+    tab.close()
+
+
 @pytest.mark.parametrize("width", [1280, 1100, 800, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_cleanly(browser, page_file, width, scheme):
@@ -44,10 +52,8 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
     context.close()
 
 
-def test_tables_sort(browser, page_file):
-    page = browser.new_page()
-    page.goto(page_file.as_uri())
-    found = page.locator("#misfits table")
+def test_tables_sort(tab):
+    found = tab.locator("#misfits table")
     head = found.locator("thead th", has_text="residual")
     cells = found.locator("tbody tr td:nth-child(5)")
 
@@ -62,22 +68,19 @@ def test_tables_sort(browser, page_file):
     # With the keyboard, too.
     head.locator("button").press("Enter")
     assert values() == sorted(values(), reverse=True)
-    names = page.locator("#factors table", has_text="Rows")
+    names = tab.locator("#factors table", has_text="Rows")
     names.locator("thead th", has_text="row").locator("button").click()
     shown = names.locator("tbody th").all_inner_texts()
     assert shown == sorted(shown)
-    page.close()
 
 
-def test_tables_filter_and_download(browser, page_file):
-    page = browser.new_page()
-    page.goto(page_file.as_uri())
-    tools = page.locator("#misfits .tools")
+def test_tables_filter_and_download(tab):
+    tools = tab.locator("#misfits .tools")
     assert "50 lines" in tools.inner_text()
     tools.locator("input").fill("s08")
     n = int(tools.inner_text().partition(" of 50 lines")[0])
     assert 0 < n < 50
-    with page.expect_download() as download:
+    with tab.expect_download() as download:
         tools.locator("button").click()
     assert download.value.suggested_filename == "worst-fitting-cells.csv"
     text = Path(download.value.path()).read_text(encoding="utf-8")
@@ -87,8 +90,7 @@ def test_tables_filter_and_download(browser, page_file):
     assert text.count("\n") == 1 + n
     assert end == ""
     tools.locator("input").fill("")
-    assert page.locator("#misfits tbody tr:has(td.n)").count() == 50
-    page.close()
+    assert tab.locator("#misfits tbody tr:has(td.n)").count() == 50
 
 
 @pytest.mark.parametrize("is_phone", [False, True])
@@ -154,39 +156,31 @@ def test_hostile_names_stay_text(browser):
     page.close()
 
 
-def test_paper_has_the_first_lines_and_breaks_no_listing(browser, page_file):
-    page = browser.new_page()
-    page.goto(page_file.as_uri())
-    page.emulate_media(media="print")
-    lines = page.locator("#misfits table.sortable tbody tr")
+def test_paper_has_the_first_lines_and_breaks_no_listing(tab):
+    tab.emulate_media(media="print")
+    lines = tab.locator("#misfits table.sortable tbody tr")
     shown = lines.evaluate_all(
         "rows => rows.filter(row => row.offsetHeight > 0).length"
     )
     assert shown == 15
-    assert "the first 15 are printed" in page.locator("#misfits .tools").inner_text()
-    assert not page.locator("nav").is_visible()
+    assert "the first 15 are printed" in tab.locator("#misfits .tools").inner_text()
+    assert not tab.locator("nav").is_visible()
     how = "all => all.map(e => getComputedStyle(e).breakInside)"
-    found = page.locator(".listing, .notes, .verdict").evaluate_all(how)
+    found = tab.locator(".listing, .notes, .verdict").evaluate_all(how)
     assert set(found) == {"avoid"}
-    page.close()
 
 
-def test_it_is_accessible(browser, page_file):
-    page = browser.new_page()
-    page.goto(page_file.as_uri())
+def test_it_is_accessible(tab):
     assert (
-        page.locator("svg[role=img] > title").count()
-        == page.locator("svg").count()
-        == 5
+        tab.locator("svg[role=img] > title").count() == tab.locator("svg").count() == 5
     )
-    assert page.locator("table caption").count() == page.locator("table").count()
-    assert page.locator("thead th:not([scope=col])").count() == 0
-    assert page.locator("tbody th:not([scope=row])").count() == 0
-    assert page.locator("h1").count() == 1
-    assert page.locator("html[lang]").count() == 1
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert tab.locator("table caption").count() == tab.locator("table").count()
+    assert tab.locator("thead th:not([scope=col])").count() == 0
+    assert tab.locator("tbody th:not([scope=row])").count() == 0
+    assert tab.locator("h1").count() == 1
+    assert tab.locator("html[lang]").count() == 1
+    ids = tab.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
-    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
