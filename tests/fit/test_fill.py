@@ -31,70 +31,53 @@ def test_arrays_keep_single_precision(dtype):
     np.testing.assert_allclose(out, FULL, rtol=1e-6)
 
 
-def test_integers_have_no_holes_and_stay():
-    table = np.array([[1, 2], [3, 4]])
-    out = fill(table)
-    assert out.dtype == table.dtype
-    assert out is not table
-
-
 def test_masked_arrays_stay_masked_where_nothing_is_known():
-    table = np.ma.masked_invalid(X)
-    out = fill(table)
-    assert isinstance(out, np.ma.MaskedArray)
-    assert not out.mask.any()
-    np.testing.assert_allclose(out.data, FULL)
+    assert not fill(np.ma.masked_invalid(X)).mask.any()
     table = np.ma.masked_invalid(UNKNOWN)
     fit = a1gm.fit(table, on_undetermined="ignore")
     assert fit.impute(table).mask.sum() == np.isnan(UNKNOWN).sum()
 
 
-def test_lists_and_objects_become_arrays():
-    np.testing.assert_allclose(fill(X.tolist()), FULL)
+def test_objects_become_arrays():
     out = fill(np.where(np.isnan(X), None, X))
     assert out.dtype == np.float64
     np.testing.assert_allclose(out, FULL)
 
 
-def test_pandas_keeps_index_columns_and_untouched_types():
-    frame = pd.DataFrame(
-        {
-            "whole": np.array([1, 2, 3], np.int16),
-            "hole": pd.array([2, None, 6], dtype="Int64"),
-            "single": np.array([3, 6, np.nan], np.float32),
-        },
-        index=["x", "y", "y"],
-    )
+MIXED = {
+    "a": np.array([1, 2, 3], np.int16),
+    "b": pd.array([2, None, 6], dtype="Int64"),
+    "c": np.array([3, 6, np.nan], np.float32),
+}
+ARROW = pd.DataFrame(X, columns=list("abc")).astype("double[pyarrow]")
+NULLS = pl.Series([3.0, 6.0, float("nan")], dtype=pl.Float32)
+#: A frame, and the types of its columns when they are filled.
+FRAMES = {
+    "pandas": (pd.DataFrame(MIXED), "int16 Float64 float32"),
+    "pandas on Arrow": (
+        ARROW.assign(b=ARROW["b"].astype("float[pyarrow]")),
+        "double[pyarrow] float[pyarrow] double[pyarrow]",
+    ),
+    "polars, null and NaN": (
+        pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6], "c": NULLS}),
+        "Int64 Float64 Float32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_columns_keep_their_types(name):
+    frame, types = FRAMES[name]
     out = fill(frame)
-    assert list(out.index) == ["x", "y", "y"]
-    assert [str(t) for t in out.dtypes] == ["int16", "Float64", "float32"]
-    np.testing.assert_allclose(out.to_numpy(dtype=float), FULL)
-    assert frame["hole"].isna().sum() == 1
+    assert [str(kind) for kind in out.dtypes] == types.split()
+    cells = out.to_numpy() if name.startswith("polars") else out.to_numpy(dtype=float)
+    np.testing.assert_allclose(cells, FULL)
 
 
-def test_pandas_arrow_types_stay_arrow():
-    frame = pd.DataFrame(X, columns=list("abc")).astype("double[pyarrow]")
-    frame["b"] = frame["b"].astype("float[pyarrow]")
-    out = fill(frame)
-    assert [str(t) for t in out.dtypes] == [
-        "double[pyarrow]",
-        "float[pyarrow]",
-        "double[pyarrow]",
-    ]
-    np.testing.assert_allclose(out.to_numpy(dtype=float), FULL)
-
-
-def test_polars_fills_nulls_and_nans_alike():
-    frame = pl.DataFrame(
-        {
-            "a": [1, 2, 3],
-            "b": [2, None, 6],
-            "c": pl.Series([3.0, 6.0, float("nan")], dtype=pl.Float32),
-        }
-    )
-    out = fill(frame)
-    assert out.dtypes == [pl.Int64, pl.Float64, pl.Float32]
-    np.testing.assert_allclose(out.to_numpy(), FULL)
+def test_pandas_keeps_its_index_and_what_was_given():
+    frame = pd.DataFrame(MIXED, index=["x", "y", "y"])
+    assert list(fill(frame).index) == ["x", "y", "y"]
+    assert frame["b"].isna().sum() == 1
 
 
 @pytest.mark.parametrize("kind", ["polars", "arrow"])
