@@ -6,6 +6,8 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from support import oracles
@@ -22,6 +24,7 @@ from a1gm.exceptions import (
 
 nan = np.nan
 SPLIT = np.array([[1.0, 2.0, nan], [2.0, nan, nan], [nan, nan, 3.0]])
+SQUARE = np.array([[1.0, 2.0], [2.0, nan]])
 RUNAWAY = np.array([[0.0, 5.0], [5.0, nan]])
 ignore_unknown = pytest.mark.filterwarnings(
     "ignore::a1gm.exceptions.UndeterminedWarning"
@@ -83,87 +86,73 @@ def test_reconstruct_of_many_rows_in_two_blocks():
 
 
 # ---------------------------------------------------------------- what is known
-@pytest.mark.parametrize("how", ["warn", "raise", "ignore"])
-def test_on_undetermined_is_remembered_by_impute(how):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if how == "raise":
-            with pytest.raises(UndeterminedError):
-                a1gm.fit(SPLIT, on_undetermined=how)
-            return
-        fit = a1gm.fit(SPLIT, on_undetermined=how)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        fit.impute(SPLIT)
-        assert not said  # the fit has said it
-        fit.impute(SPLIT * 2.0)
-    assert [w.category for w in said] == ([UndeterminedWarning] * (how == "warn"))
-
-
-def listen(action):
-    with warnings.catch_warnings(record=True) as said:
+def warned(action):
+    """Classes of the warnings of a call."""
+    with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         action()
-    return [w.category for w in said]
+    return [one.category for one in found]
+
+
+@ignore_unknown
+@pytest.mark.parametrize("how", ["warn", "ignore"])
+def test_on_undetermined_is_remembered_by_impute(how):
+    fit = a1gm.fit(SPLIT, on_undetermined=how)
+    assert not warned(lambda: fit.impute(SPLIT))  # the fit has warned
+    again = [UndeterminedWarning] * (how == "warn")
+    assert warned(lambda: fit.impute(SPLIT * 2.0)) == again
+    with pytest.raises(UndeterminedError):
+        a1gm.fit(SPLIT, on_undetermined="raise")
 
 
 HALF_EMPTY = np.array([[1.0, 2.0, 3.0], [nan, nan, nan], [2.0, nan, 6.0]])
+CONTAINERS = {
+    "array": np.array,
+    "fortran": np.asfortranarray,
+    "list": lambda X: X.tolist(),
+    "pandas": pd.DataFrame,
+    "polars": lambda X: pl.DataFrame(X, schema=list("abc")[: X.shape[1]]),
+}
 
 
 @pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
-@pytest.mark.parametrize("kind", ["array", "fortran", "list", "pandas", "polars"])
-def test_cells_that_cannot_be_known_are_told_once(X, kind):
-    import pandas as pd
-    import polars as pl
-
-    make = {
-        "array": np.array,
-        "fortran": np.asfortranarray,
-        "list": lambda X: X.tolist(),
-        "pandas": pd.DataFrame,
-        "polars": lambda X: pl.DataFrame(X, schema=list("abc")[: X.shape[1]]),
-    }[kind]
-    assert len(listen(lambda: a1gm.fit(make(X)).impute(make(X)))) == 1
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_cells_that_cannot_be_known_are_warned_of_once(X, kind):
+    make = CONTAINERS[kind]
+    assert len(warned(lambda: a1gm.fit(make(X)).impute(make(X)))) == 1
 
 
 @ignore_unknown
 @ignore_empty
 @pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
-def test_asking_for_the_warning_gets_it_again(X):
+def test_the_warning_comes_again_when_asked_for(X):
     fit = a1gm.fit(X)
     for _ in range(2):
-        said = listen(lambda: fit.impute(X, on_undetermined="warn"))
-        assert said == [UndeterminedWarning]
-    assert listen(lambda: fit.impute(X)) == []
+        found = warned(lambda: fit.impute(X, on_undetermined="warn"))
+        assert found == [UndeterminedWarning]
+    assert warned(lambda: fit.impute(X)) == []
     with pytest.raises(UndeterminedError):
         fit.impute(X, on_undetermined="raise")
+    travelled = pickle.loads(pickle.dumps(fit))
+    assert warned(lambda: travelled.impute(X)) == [UndeterminedWarning]
 
 
 @ignore_unknown
 def test_another_table_is_warned_of():
-    fit = a1gm.fit(SPLIT)
-    fewer_holes = SPLIT.copy()
+    fit, fewer_holes = a1gm.fit(SPLIT), SPLIT.copy()
     fewer_holes[0, 2] = 7.0
-    for other in (SPLIT + 1.0, fewer_holes):
-        assert listen(lambda: fit.impute(other)) == [UndeterminedWarning]  # noqa: B023
+    assert warned(lambda: fit.impute(SPLIT + 1.0)) == [UndeterminedWarning]
     with pytest.warns(UndeterminedWarning, match=r"3 missing .* X\[1, 2\]: the data"):
         fit.impute(fewer_holes)
 
 
-@ignore_unknown
-def test_a_fit_that_has_travelled_warns_again():
-    fit = pickle.loads(pickle.dumps(a1gm.fit(SPLIT)))
-    assert listen(lambda: fit.impute(SPLIT)) == [UndeterminedWarning]
-
-
-def test_several_tables_are_told_once():
+def test_several_tables_are_warned_of_once():
     X, Y = np.array([[1.0, nan], [nan, 2.0]]), np.array([[1.0, nan]])
-    said = listen(lambda: a1gm.fit_nmmf(X, Y).impute(X, Y))
-    assert said == [UndeterminedWarning]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = a1gm.fit_nmmf(X, Y)
-    assert len(listen(lambda: fit.impute(X * 2.0, Y * 2.0))) == 2
+    fits = []
+    found = warned(lambda: fits.append(a1gm.fit_nmmf(X, Y)))
+    found += warned(lambda: fits[0].impute(X, Y))
+    assert found == [UndeterminedWarning]
+    assert len(warned(lambda: fits[0].impute(X * 2.0, Y * 2.0))) == 2
 
 
 @pytest.mark.parametrize("X", [np.ones((2, 2)), RUNAWAY])
@@ -204,8 +193,6 @@ def test_fates_of_many_cells_are_those_of_each(X):
 
 @ignore_unknown
 def test_fates_by_label():
-    import pandas as pd
-
     frame = pd.DataFrame(RUNAWAY, index=["north", "south"], columns=["x", "y"])
     fit = a1gm.fit(frame)
     assert fit.fate("south", "y") == "unbounded"
@@ -228,36 +215,25 @@ def test_blocks_count_from_zero_in_order_of_first_rows():
 
 
 # ------------------------------------------------------------------- appearance
-def test_words_of_a_plain_fit():
-    fit = a1gm.fit(np.array([[1.0, 2.0], [2.0, nan]]))
-    text = repr(fit)
-    assert text.startswith("RankOneFit(")
-    assert "2 x 2" in text
-    assert "closed form" in text
-    assert "blocks: 1" in text
-    assert "known" not in text
-    assert fit.summary()["blocks"] == "1"
-
-
 @ignore_unknown
-def test_words_of_a_fit_that_cannot_know_everything():
-    text = repr(a1gm.fit(SPLIT))
-    assert "blocks: 2" in text
-    assert "cannot be known: 4 missing cells" in text
-    text = repr(a1gm.fit(RUNAWAY))
-    assert "cannot be known: 1 missing cell" in text
-    assert "zeros given up: 1" in text
-    html = a1gm.fit(RUNAWAY)._repr_html_()
-    assert "<table>" in html
-    assert "cannot be known" in html
-    assert "1 missing cell" in html
-
-
-def test_iterations_are_told():
-    X = make_table("at random", 20, 20, seed=3)
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (SQUARE, ["RankOneFit(", "2 x 2", "closed form", "blocks: 1"]),
+        (SPLIT, ["blocks: 2", "cannot be known: 4 missing cells"]),
+        (RUNAWAY, ["cannot be known: 1 missing cell", "zeros given up: 1"]),
+        (make_table("at random", 20, 20, seed=3), ["scaling", "iterations"]),
+    ],
+)
+def test_words_of_a_fit(X, words):
     fit = a1gm.fit(X)
-    assert fit.n_iter > 0
-    assert f"{fit.n_iter} iterations" in repr(fit)
+    assert all(word in repr(fit) for word in words), repr(fit)
+    assert fit.summary()["blocks"] == str(fit.n_blocks)
+    assert ("known" in repr(fit)) == (fit.n_undetermined > 0)
+    assert (f"{fit.n_iter} iterations" in repr(fit)) == (fit.n_iter > 0)
+    html = fit._repr_html_()
+    assert "<table>" in html
+    assert all(f"<td>{value}</td>" in html for value in fit.summary().values())
 
 
 # -------------------------------------------------------------------- life cycle
@@ -291,48 +267,43 @@ def test_rows_and_columns_of_nothing_are_raised_for_when_asked(X):
         a1gm.impute(np.array(X), on_undetermined="raise")
 
 
-@pytest.mark.parametrize("change", ["fill", "double", "one cell"])
-def test_a_table_that_was_changed_after_the_fit_is_told(change):
+CHANGES = {
+    "fill": lambda X: np.nan_to_num(X, copy=False),
+    "double": lambda X: np.multiply(X, 2.0, out=X),
+    "one cell": lambda X: X.__setitem__((2, 1), 1e6),
+    "columns": lambda X: np.multiply(X, np.arange(1.0, 5.0), out=X),
+}
+READ_AGAIN = {
+    "divergence": lambda fit: fit.divergence,
+    "explained": lambda fit: fit.deviance_explained,
+    "uncertainty": lambda fit: fit.uncertainty(),
+    "robust": lambda fit: fit.uncertainty(1.0, robust=True),
+    "error": lambda fit: fit.uncertainty(1.0).standard_error(0, 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "read_before", "asked"),
+    [
+        *((change, "cells", False, "divergence") for change in CHANGES),
+        *((change, "cells", False, "uncertainty") for change in CHANGES),
+        ("double", "cells", True, "robust"),
+        ("double", "weighted cells", True, "explained"),
+        ("columns", "weights", True, "error"),
+    ],
+)
+def test_a_table_that_was_changed_after_the_fit(change, what, read_before, asked):
     rng = np.random.default_rng(12)
     X = rng.poisson(20.0, (10, 4)).astype(float)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    fit = a1gm.fit(X)
-    if change == "fill":
-        np.nan_to_num(X, copy=False)
-    elif change == "double":
-        X *= 2.0
-    else:
-        X[2, 1] = 1e6
-    with pytest.raises(ParameterError, match="was changed after it was fitted"):
-        _ = fit.divergence
-    with pytest.raises(ParameterError, match="was changed after it was fitted"):
-        fit.uncertainty()
-
-
-def test_a_fit_of_a_changed_table_is_pickled_without_its_scatter():
-    X = np.random.default_rng(0).poisson(20.0, (10, 4)).astype(float)
-    fit = a1gm.fit(X)
-    X *= 2.0
-    again = pickle.loads(pickle.dumps(fit))
-    assert np.isnan(again.divergence)
-    np.testing.assert_array_equal(again.col_factor, fit.col_factor)
-
-
-@pytest.mark.parametrize("what", ["robust", "explained", "weights"])
-def test_whatever_reads_a_changed_table_again_tells(what):
-    rng = np.random.default_rng(3)
-    X = rng.poisson(20.0, (10, 4)).astype(float)
+    X[rng.random(X.shape) < 0.2] = nan
     V = rng.uniform(1.0, 2.0, X.shape)
-    fit = a1gm.fit(X, weights=None if what == "robust" else V)
-    _ = fit.divergence
-    if what == "weights":
-        V *= np.arange(1.0, 5.0)
-    else:
-        X *= 2.0
-    asked = {
-        "robust": lambda: fit.uncertainty(1.0, robust=True),
-        "explained": lambda: fit.deviance_explained,
-        "weights": lambda: fit.uncertainty(1.0).standard_error(0, 0),
-    }
+    fit = a1gm.fit(X, weights=None if what == "cells" else V)
+    if read_before:
+        _ = fit.divergence
+    CHANGES[change](V if what == "weights" else X)
     with pytest.raises(ParameterError, match="was changed after it was fitted"):
-        asked[what]()
+        READ_AGAIN[asked](fit)
+    if not read_before:
+        again = pickle.loads(pickle.dumps(fit))
+        assert np.isnan(again.divergence)
+        np.testing.assert_array_equal(again.col_factor, fit.col_factor)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import a1gm
-from ways import containers, file_ways, long_ways, ways
+from ways import containers, file_ways, ways
 
 Table = np.ndarray
 
@@ -47,8 +47,8 @@ def sparse(X: Table, folder: Path) -> Made:
 
 
 def long(X: Table, folder: Path) -> Made:
-    frame = long_ways.long_frame(X)
-    fit = a1gm.fit_long(frame, long_ways.KEYS, long_ways.VALUE)
+    frame = ways.long_frame(X)
+    fit = a1gm.fit_long(frame, ways.KEYS, ways.VALUE)
     return Made(fit, containers.pandas_frame(X), folder)
 
 

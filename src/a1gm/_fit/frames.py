@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from a1gm._base.optional import how_to_install
+from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.place import cells_of
@@ -17,7 +17,6 @@ from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
 from a1gm._rows.read import AnyRows
 from a1gm.exceptions import (
-    MissingExtraError,
     ParameterError,
     TableTooLargeError,
     UndeterminedWarning,
@@ -51,7 +50,7 @@ def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -
     names = range(table.shape[1]) if col_labels is None else col_labels
     if backend == "pandas":
         index = None if row_labels is None else _index(row_labels)
-        return _pandas().DataFrame(table, index=index, columns=_index(names))
+        return _library(backend).DataFrame(table, index=index, columns=_index(names))
     columns = {plain_text(name): table[:, j] for j, name in enumerate(names)}
     return _make_frame(columns, backend, nan_to_null=True)
 
@@ -74,7 +73,7 @@ def labelled_frame(
         index = None if labels is None else _index(labels)
         if index is not None and index.nlevels == 1 and index.name is None:
             index = index.rename(what)
-        return _pandas().DataFrame(values, index=index)
+        return _library(backend).DataFrame(values, index=index)
     if labels is None:
         labels = range(len(next(iter(values.values()))))
     plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
@@ -105,8 +104,9 @@ def long_frame(
 def _make_frame(
     columns: dict[str, Any], backend: Any, *, nan_to_null: bool = False
 ) -> Any:
+    library = _library(backend)
     if backend == "pandas":
-        return _pandas().DataFrame(columns)
+        return library.DataFrame(columns)
     import narwhals as nw
 
     gaps = []
@@ -116,33 +116,19 @@ def _make_frame(
             columns[name] = list(values)
         if kind == "f" and nan_to_null and np.isnan(values).any():
             gaps.append(name)
-    try:
-        frame = nw.from_dict(columns, backend=backend)
-    except (ImportError, ModuleNotFoundError) as error:
-        raise _absent(backend) from error
+    frame = nw.from_dict(columns, backend=backend)
     if gaps:
         frame = frame.with_columns(nw.col(*gaps).fill_nan(None))
     return frame.to_native()
 
 
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise _absent("pandas") from error
-    return pd
-
-
-def _absent(backend: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"A frame of {backend} needs {backend}, which is not installed. "
-        + how_to_install(backend)
-    )
+def _library(backend: str) -> Any:
+    return require(backend, backend, f"A frame of {backend}")
 
 
 def _index(labels: Any) -> Any:
     """Labels as an Index of their kind: of several levels, periods, days, ..."""
-    pd = _pandas()
+    pd = _library("pandas")
     if isinstance(labels, pd.Index):
         return labels
     index = pd.Index(list(labels))

@@ -138,25 +138,20 @@ class ManyFits(Mapping[Any, RankOneFit]):
         return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
 
     def _frame(self, backend: str | None, what: str, side: Side) -> Any:
-        columns: dict[str, list[AnyArray]] = {
-            "table": [np.zeros(0, np.int64)],
-            "code": [np.zeros(0, np.int64)],
-            f"{what}_factor": [np.zeros(0)],
-            f"{what}_block": [np.zeros(0, np.int32)],
-        }
+        names, none = (f"{what}_factor", f"{what}_block"), np.zeros(0, np.int64)
+        found: list[tuple[Any, ...]] = [
+            (none, none, np.zeros(0), np.zeros(0, np.int32))
+        ]
         for k, fit in self._fits.items():
             codes = side.codes[side.of(k)]
-            numbers = getattr(fit, f"{what}_factor"), getattr(fit, f"{what}_block")
-            found = np.full(len(codes), k), codes, *numbers
-            for parts, part in zip(columns.values(), found, strict=True):
-                parts.append(part)
-        joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-        tables, codes = joined.pop("table"), joined.pop("code")
+            numbers = (getattr(fit, name) for name in names)
+            found.append((np.full(len(codes), k), codes, *numbers))
+        tables, codes, *columns = (np.concatenate(p) for p in zip(*found, strict=True))
         values: Any = side.values
         if values is None:
             values = np.arange(codes.max(initial=-1) + 1)
         keys = [*self._key_columns(tables), (side.name, values, codes)]
-        return long_frame(backend, keys, joined)
+        return long_frame(backend, keys, dict(zip(names, columns, strict=True)))
 
     def _key_columns(self, tables: AnyArray) -> list[tuple[Any, Any, AnyArray]]:
         """The keys of tables as columns, one for each part of the keys."""

@@ -597,22 +597,19 @@ class Fates:
 
     def __init__(self, solved: Solved, rows: FitRows) -> None:
         self.rows, self.patterns = rows, solved.statistics
-        self.graph, self.component = graph_of(solved), solved.factors.pattern_block
-        if solved.components is not None:
+        factors, found = solved.factors, solved.components
+        self.graph = ColumnGraph(factors.col_block, factors.n_blocks)
+        self.component = factors.pattern_block
+        if found is not None:
+            self.graph = found.column_graph(self.patterns)
             nothing = np.where(self.patterns.nonempty_patterns(), ZEROS, NOTHING)
-            found, has_data = solved.components, solved.components.patterns_with_data()
-            own = np.where(has_data, found.pattern, nothing)
+            own = np.where(found.patterns_with_data(), found.pattern, nothing)
             self.component = own.astype(np.int32)
         # Only margins count with negative cells, and no observed zero is given up.
         is_signed = self.patterns.n_negative > 0
         self._positive_cols: Bools = (self.patterns.col_sums > 0.0) & (not is_signed)
 
     # ---------------------------------------------------------------------- classes
-    def _classes(self, patterns: Ints, is_zero: Bools) -> Ints:
-        component = self.component[patterns].astype(np.int64)
-        is_zero = (component == ZEROS) | (is_zero & (component >= 0))
-        return np.where(is_zero, self.graph.n + patterns, component)
-
     def _of_class(self, row_class: int) -> SmallInts:
         """Fate by component of the column; the last place is for empty columns."""
         n, none = self.graph.n, np.zeros(0, np.int64)
@@ -624,8 +621,11 @@ class Fates:
         observed = self.patterns.observed_cells(slice(pattern, pattern + 1))[0]
         return fates_of_row(self.graph, none, np.unique(self.graph.label[observed]))
 
-    def _table(self, classes: Ints) -> tuple[SmallInts, Ints]:
-        """Fates by component for each class given, and the place of each class."""
+    def _table(self, patterns: Ints, is_zero: Bools) -> tuple[SmallInts, Ints]:
+        """Fates by component for each class of rows, and the position of each row."""
+        component = self.component[patterns].astype(np.int64)
+        is_zero = (component == ZEROS) | (is_zero & (component >= 0))
+        classes = np.where(is_zero, self.graph.n + patterns, component)
         unique, place = np.unique(classes, return_inverse=True)
         table = np.array([self._of_class(int(c)) for c in unique], np.int32)
         return table.reshape(len(unique), self.graph.n + 1), place.ravel()
@@ -633,7 +633,7 @@ class Fates:
     # ------------------------------------------------------------------------ cells
     def of_rows(self, start: int, stop: int) -> SmallInts:
         """Fate of every cell of some rows, were it missing."""
-        table, place = self._table(self._classes(*self.rows.read(start, stop)))
+        table, place = self._table(*self.rows.read(start, stop))
         found: SmallInts = table[:, self.graph.label][place]
         return found
 
@@ -646,14 +646,9 @@ class Fates:
             first, last = int(rows[chosen].min()), int(rows[chosen].max())
             patterns, is_zero = self.rows.read(first, last + 1)
             within = rows[chosen] - first
-            table, place = self._table(self._classes(patterns[within], is_zero[within]))
+            table, place = self._table(patterns[within], is_zero[within])
             out[chosen] = table[place, self.graph.label[cols[chosen]]]
         return out
-
-    def observed(self, start: int, stop: int) -> Bools:
-        """Observed cells of some rows."""
-        patterns, _ = self.rows.read(start, stop)
-        return self.patterns.observed_cells(patterns)
 
     @property
     def _step(self) -> int:
@@ -714,7 +709,8 @@ class Fates:
             fates = self.of_rows(start, stop)
             unknown = (fates >= UNBOUNDED) & (fates < below)
             if unknown.any():
-                i, j = np.nonzero(unknown & ~self.observed(start, stop))
+                patterns, _ = self.rows.read(start, stop)
+                i, j = np.nonzero(unknown & ~self.patterns.observed_cells(patterns))
                 if len(i):
                     yield start + i, j, fates[i, j]
 
@@ -731,7 +727,7 @@ class Fates:
         for start, stop in self.pieces():
             patterns, is_zero = self.rows.read(start, stop)
             component = self.component[patterns]
-            apart = self.observed(start, stop) & self._positive_cols
+            apart = self.patterns.observed_cells(patterns) & self._positive_cols
             apart &= component[:, None] != self.graph.label
             apart[is_zero | (component < 0)] = False
             i, j = np.nonzero(apart)
@@ -770,11 +766,3 @@ class Fates:
         zeros = rows == ZEROS
         rows = np.where(zeros, n + np.cumsum(zeros) - 1, rows)
         return number_by_rows(rows, self.graph.label, n + int(zeros.sum()))
-
-
-def graph_of(solved: Solved) -> ColumnGraph:
-    """Return which columns of a solved table share a scale."""
-    factors, components = solved.factors, solved.components
-    if components is None:
-        return ColumnGraph(factors.col_block, factors.n_blocks)
-    return components.column_graph(solved.statistics)

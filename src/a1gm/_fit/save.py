@@ -168,20 +168,17 @@ def _check_factors(
     for name in ("pattern_factor", "pattern_scale", "col_factor"):
         n = n_cols if name == "col_factor" else n_patterns
         _check_numbers(getattr(factors, name), n, name, signed=signed)
-    _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
+    cut: Any = factors.cut
     _need(is_count(n, 0, n_cols + 1), "n_blocks")
     _need_labels(factors.pattern_block, n_patterns, n, "pattern_block")
     _need_labels(factors.col_block, n_cols, n, "col_block")
     _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
     _need(is_count(factors.n_iter), "n_iter")
-    for name in ("gap", "step"):
-        value = getattr(factors, name)
-        _need(type(value) is float and value >= 0.0, name)
-    cut: Any = factors.cut
+    for value in (factors.gap, factors.step):
+        _need(type(value) is float and value >= 0.0, "gap or step")
     if cut is not None:
-        is_pair = isinstance(cut, list) and len(cut) == 2
-        _need(is_pair and all(is_count(j, 0, n_cols) for j in cut), "cut")
+        _need(len(cut) == 2 and all(is_count(j, 0, n_cols) for j in cut), "cut")
     _need(isinstance(factors.all_inside, bool), "all_inside")
     if factors.all_inside and n_patterns:
         inside = not (factors.pattern_block.any() or factors.col_block.any())

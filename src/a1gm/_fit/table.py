@@ -179,29 +179,26 @@ class Table:
     # ------------------------------------------------------------------------ weights
     def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:
         name, given = weights_or_exposure(weights, exposure)
-        if given is not None:
-            if self.takes_negatives:
-                raise ParameterError(
-                    f'negatives="allow" and {name} cannot be combined; drop {name}.'
-                )
-            if self.is_exposed != (name == "exposure"):
-                had = "with" if self.is_exposed else "without"
-                other = "exposure" if self.is_exposed else "weights"
-                raise ParameterError(
-                    f"This fit was made {had} exposure. Pass {other}= here, or fit the "
-                    f"table with {name}=."
-                )
-            rows: AnyRows = with_weights(source, name, given)
-            return rows
-        if not self.is_weighted:
+        had, own = ("with", "exposure") if self.is_exposed else ("without", "weights")
+        if given is None and not self.is_weighted:
             return source
-        if self.is_same(source):
+        if given is None and self.is_same(source):
             return replace(source, weights=self.weights, exposed=self.is_exposed)
-        name = "exposure" if self.is_exposed else "weights"
-        raise ParameterError(
-            f"This fit had {name}, and these rows are not known to be the table that "
-            f"was fitted. Pass {name}= with a number for every cell of these rows."
-        )
+        if given is None:
+            text = (
+                f"This fit had {own}, and these rows are not known to be the table "
+                f"that was fitted. Pass {own}= with a number for every cell of them."
+            )
+        elif self.takes_negatives:
+            text = f'negatives="allow" and {name} cannot be combined; drop {name}.'
+        elif self.is_exposed != (name == "exposure"):
+            text = (
+                f"This fit was made {had} exposure. Pass {own}= here, or fit the table "
+                f"with {name}=."
+            )
+        else:
+            return with_weights(source, name, given)  # type: ignore[no-any-return]
+        raise ParameterError(text)
 
     def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
         """Exposures of all cells of the fitted table; None where it had none."""
