@@ -47,36 +47,22 @@ def cells(triple):
 
 
 @given(SIZES, SEEDS)
-def test_theta_as_defined_on_the_poset(sizes, seed) -> None:
+def test_coordinates_as_defined_on_the_poset_and_back(sizes, seed) -> None:
     triple = normalised(random_triple(sizes, seed))
-    theta = geometry.natural(*triple)
-    omega = cells(triple)
+    theta, eta = geometry.natural(*triple), geometry.expectation(*triple)
+    omega, shape = cells(triple), triple[0].shape
     for (k, m), p in omega.items():
         below = sum(theta[s, t] for s, t in omega if s <= k and t <= m)
         assert np.exp(below) == pytest.approx(p, rel=1e-9)
-
-
-@given(SIZES, SEEDS)
-def test_eta_as_defined_on_the_poset(sizes, seed) -> None:
-    triple = normalised(random_triple(sizes, seed))
-    eta = geometry.expectation(*triple)
-    omega = cells(triple)
-    for k, m in omega:
         above = sum(p for (s, t), p in omega.items() if k <= s and m <= t)
         assert eta[k, m] == pytest.approx(above, rel=1e-9)
     assert np.isnan(eta).sum() == eta.size - len(omega)
     assert eta[0, 0] == pytest.approx(1.0)
-
-
-@given(SIZES, SEEDS)
-def test_there_and_back(sizes, seed) -> None:
-    triple = random_triple(sizes, seed)
-    shape = triple[0].shape
-    want = normalised(triple)
-    assert_same_triple(geometry.from_natural(geometry.natural(*triple), shape), want)
-    assert_same_triple(
-        geometry.from_expectation(geometry.expectation(*triple), shape), want
-    )
+    assert_same_triple(geometry.from_natural(theta, shape), triple)
+    assert_same_triple(geometry.from_expectation(eta, shape), triple)
+    unscaled = random_triple(sizes, seed)
+    np.testing.assert_allclose(geometry.natural(*unscaled), theta, atol=1e-9)
+    np.testing.assert_allclose(geometry.expectation(*unscaled), eta, rtol=1e-9)
 
 
 @given(SIZES, SEEDS)
@@ -193,21 +179,15 @@ def test_proposition_1_rank_one_keeps_both_conditions(sizes, seed) -> None:
     assert geometry.has_rank_one_eta(geometry.expectation(*triple), triple[0].shape)
 
 
-@pytest.mark.parametrize("tol", ["a", None, -1.0])
-def test_a_tolerance_must_be_a_number(tol) -> None:
-    with pytest.raises(ParameterError, match="tol"):
-        geometry.has_rank_one_theta(np.zeros((2, 2)), tol)
-    with pytest.raises(ParameterError, match="tol"):
-        geometry.has_rank_one_eta(np.ones((2, 2)), (2, 2), tol)
-
-
-@pytest.mark.parametrize("function", [geometry.one_body, geometry.two_body])
-def test_coordinates_are_a_table(function) -> None:
-    with pytest.raises(DataError, match="The table of coordinates has 1"):
-        function([1.0, 2.0])
-
-
-@pytest.mark.parametrize("shape", [(3, 2), (0, 1), (1, 1, 1), (1,), 2, None, (1.5, 1)])
-def test_x_must_fit_into_the_coordinates(shape) -> None:
-    with pytest.raises(DataError, match="must fit"):
-        geometry.from_natural(np.zeros((2, 2)), shape)
+def test_arguments_are_checked() -> None:
+    for tol in ("a", None, -1.0):
+        with pytest.raises(ParameterError, match="tol"):
+            geometry.has_rank_one_theta(np.zeros((2, 2)), tol)
+        with pytest.raises(ParameterError, match="tol"):
+            geometry.has_rank_one_eta(np.ones((2, 2)), (2, 2), tol)
+    for function in (geometry.one_body, geometry.two_body):
+        with pytest.raises(DataError, match="The table of coordinates has 1"):
+            function([1.0, 2.0])
+    for shape in ((3, 2), (0, 1), (1, 1, 1), (1,), 2, None, (1.5, 1)):
+        with pytest.raises(DataError, match="must fit"):
+            geometry.from_natural(np.zeros((2, 2)), shape)
