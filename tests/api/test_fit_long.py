@@ -107,6 +107,10 @@ def test_the_fit_is_that_of_the_wide_table(frame):
     as_they_come = np.ix_([2, 0, 1, 3, 4], [2, 0, 1, 3])
     expected = wide.reconstruct()[:, [2, 0, 1, 3]][~np.isnan(X[as_they_come])]
     np.testing.assert_allclose(fit.predict(frame), expected, rtol=1e-9)
+    filled, missing = fit.fill_long(), np.isnan(X[[2, 0, 1, 3, 4]])
+    assert type(filled) is type(frame)
+    values = np.asarray(filled["sales"])
+    np.testing.assert_allclose(values, wide.reconstruct()[missing], rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -272,27 +276,6 @@ def test_columns_whose_names_are_numbers():
 
 
 # ----------------------------------------------------------------------- filling
-def test_missing_pairs_filled_in_the_types_of_the_frame(frame):
-    fit = a1gm.fit_long(frame, KEYS, "sales")
-    filled, wide = fit.fill_long(), wide_fit()
-    assert type(filled) is type(frame)
-    values = np.asarray(filled["sales"])
-    order = X[[2, 0, 1, 3, 4]]
-    np.testing.assert_allclose(values, wide.reconstruct()[np.isnan(order)], rtol=1e-9)
-    if isinstance(frame, pl.DataFrame):
-        assert filled.schema == frame.schema
-    elif isinstance(frame, pd.DataFrame):
-        kept = frame.reset_index()[KEYS].dtypes
-        assert filled[KEYS].dtypes.equals(kept)
-    else:
-        assert filled.schema.types == frame.schema.types
-    every = fit.fill_long(only_missing=False)
-    assert len(every) == 20
-    whole = np.asarray(every["sales"]).reshape(5, 4)
-    known = ~np.isnan(order)
-    assert (whole[known] == order[known]).all()
-
-
 def test_filled_pairs_that_cannot_be_known_stay_missing():
     pairs = {"a": [0, 0, 1], "b": ["x", "y", "z"], "v": [1.0, 2.0, 3.0]}
     with pytest.warns(UndeterminedWarning):

@@ -20,7 +20,6 @@ from support.clusters import local_cluster
 from support.tables import gamma_table
 
 import a1gm
-from a1gm.engines.partitions import count_partition, merge_tables
 from a1gm.exceptions import ClusterError, DataError, TableTooLargeError
 
 SAME = 1e-12
@@ -115,20 +114,6 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-
-
-def test_a_partition_counted_twice_counts_once() -> None:
-    X = gamma_table()
-    pieces = [
-        count_partition(rows, k, 0, "raise", 1 << 30)
-        for k, rows in enumerate(np.array_split(X, 5))
-    ]
-    once = merge_tables(pieces, 1 << 30)
-    late = merge_tables([*pieces[:3], pieces[1], *pieces[3:], pieces[0]], 1 << 30)
-    table = a1gm.PatternTable.from_bytes
-    assert table(late).n_rows == table(once).n_rows == 400
-    fits = [table(data).solve().col_factor for data in (once, late)]
-    assert np.array_equal(*fits)
 
 
 def test_unknown_lengths_are_handled() -> None:

@@ -118,14 +118,10 @@ class SparseRows(Named):
 
     def scaled_rows(self, scale: Floats) -> SparseRows:
         """The table with each row multiplied by a number; rows times 0 are left out."""
-        kept = np.flatnonzero(scale > 0.0)
-        counts = np.diff(self.ptr)
-        chosen = np.repeat(scale > 0.0, counts)
-        ptr = np.concatenate(([0], np.cumsum(counts[kept])))
-        values = self.values[chosen] * np.repeat(scale[kept], counts[kept])
-        return SparseRows(
-            ptr, self.cols[chosen], values, len(kept), self.n_cols, self.absent
-        )
+        kept, of_cell = scale > 0.0, scale[self.row_of_cell]
+        some = self.with_values(self.values * of_cell).with_cells(of_cell > 0.0)
+        ptr = np.append(0, some.ptr[1:][kept])
+        return replace(some, ptr=ptr, n_rows=len(ptr) - 1, row_labels=None)
 
     def observed_as_ones(self) -> SparseRows:
         """The same holes, with 1 in every other stored cell."""

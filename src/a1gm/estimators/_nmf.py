@@ -19,7 +19,7 @@ from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._fit.fit import RankOneFit
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Part, Rows, check_piece
-from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.sparse import CELLS_AT_ONCE, SparseRows, check_stored_cells
 from a1gm.estimators._base import (
     BUDGET,
     THREADS,
@@ -29,8 +29,6 @@ from a1gm.estimators._base import (
     read_table,
 )
 from a1gm.exceptions import DataError, WeightsError
-
-CELLS_AT_ONCE = 1 << 20  # of rows that are copied with their weights
 
 
 class RankOneNMF(RowFactors):
@@ -291,10 +289,7 @@ def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -
         first, last = int(some[0]), int(some[-1]) + 1
         cells = rows.rows(slice(first, last))
         check_piece(rows, cells, first, negatives, offset)
-        if len(some) < len(cells):
-            cells = cells[some - first]
-        cells *= s[some, None]  # a copy already
-        return [(cells, None, None, 0)]
+        return [(cells[some - first] * s[some, None], None, None, 0)]
 
     step = max(1, CELLS_AT_ONCE // rows.n_cols)
     steps = (*range(0, len(kept), step), len(kept))
