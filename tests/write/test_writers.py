@@ -116,9 +116,11 @@ def test_formats():
     assert format_of("a.CSV") == format_of("a.tsv.gz") == "csv"
     assert format_of("a.parquet") == "parquet"
     assert format_of("a.arrow") == "feather"
-    for name in ("a.xlsx", "a", "a.parquet.gz"):
-        with pytest.raises(ParameterError, match=r"extension|are read, not written"):
+    for name in ("a", "a.parquet.gz"):
+        with pytest.raises(ParameterError, match="extension"):
             format_of(name)
+    with pytest.raises(ParameterError, match="are read, not written"):
+        format_of("a.xlsx")
     assert dialect_for("a.tsv", Dialect(";")).delimiter == "\t"
     assert dialect_for("a.csv", Dialect(";")).delimiter == ";"
     assert dialect_for("a.csv", Dialect("\t", by_name=True)).delimiter == ","

@@ -212,35 +212,23 @@ def _about_triangle(head: _Head) -> Iterator[Text]:
         )
 
 
-def _about_total_columns(head: _Head) -> Iterator[Text]:
+def _about_totals(head: _Head) -> Iterator[Text]:
+    """Columns, or a last row, that are called totals and are near to the others."""
     is_named = np.array([is_total(name) for name in head.names], bool)
+    labels = [str(head.first[column][-1]) for column in head.others if head.is_whole]
+    label = next(filter(is_total, labels), None)
+    known = ~np.isnan(head.values[-1])
     with np.errstate(over="ignore"):
         sums = np.nansum(head.values, axis=0)
         others = sums[~is_named].sum()
+        row, rows = head.values[-1][known].sum(), np.nansum(head.values[:-1, known])
+    like = "looks like the total of the others and counts as one of them; "
     for j in np.flatnonzero(is_named).tolist():
         if _is_near(sums[j], others):
-            column = head.names[j]
-            yield (
-                f"column {column!r} looks like the total of the others and counts as "
-                "one of them; ",
-                Option("exclude", [column]),
-                " leaves it out.",
-            )
-
-
-def _about_total_row(head: _Head) -> Iterator[Text]:
-    labels = [str(head.first[column][-1]) for column in head.others if head.is_whole]
-    label = next(filter(is_total, labels), None)
-    if label is None or len(head.values) < 3:
-        return
-    known = ~np.isnan(head.values[-1])
-    with np.errstate(over="ignore"):
-        total, others = head.values[-1][known].sum(), np.nansum(head.values[:-1, known])
-    if _is_near(total, others):
-        yield (
-            f"row {label!r} looks like the total of the others and counts as one of "
-            "them; delete that row to leave it out."
-        )
+            leave_out = Option("exclude", [head.names[j]])
+            yield f"column {head.names[j]!r} {like}", leave_out, " leaves it out."
+    if label is not None and len(head.values) > 2 and _is_near(row, rows):
+        yield f"row {label!r} {like}delete that row to leave it out."
 
 
 def _is_near(total: float, others: float) -> bool:
@@ -314,8 +302,7 @@ RULES = (
     _about_long,
     _about_rising,
     _about_triangle,
-    _about_total_columns,
-    _about_total_row,
+    _about_totals,
     _about_text,
     _about_header,
 )
