@@ -35,78 +35,20 @@ def table():
     return X
 
 
-def test_pattern(table):
-    axes = plot.pattern(table)
-    np.testing.assert_array_equal(axes.images[0].get_array(), np.isnan(table))
-    assert axes.get_xlabel() == "3 columns"
-    assert "reordered" in plot.pattern(table, reorder=True).get_ylabel()
-
-
-def test_frames_and_masks_are_tables(table):
-    frame = pd.DataFrame(table, columns=list("abc")).convert_dtypes()
-    masked = np.ma.masked_invalid(table)
-    for X in (frame, pl.from_pandas(frame), masked):
-        picture = plot.pattern(X).images[0].get_array()
-        np.testing.assert_array_equal(picture, np.isnan(table))
-    _, columns = plot.factors(a1gm.fit(frame))
-    assert [label.get_text() for label in columns.get_yticklabels()] == list("cba")
-
-
-def test_pattern_of_a_large_table_is_averaged():
-    X = np.ones((5000, 3))
-    X[:2500, 0] = nan
-    picture = plot.pattern(X).images[0].get_array()
-    assert picture.shape == (600, 3)
-    assert picture[0, 0] == 1
-    assert picture[-1, 0] == 0
-
-
 def test_factors_are_sorted_and_named(table):
     rows, columns = plot.factors(a1gm.fit(table), col_names=["a", "$b$", "c"])
     widths = [bar.get_width() for bar in rows.patches]
     assert widths == sorted(widths, reverse=True)
-    assert [label.get_text() for label in columns.get_yticklabels()] == [
-        "c",
-        "$b$",
-        "a",
-    ]
+    names = [label.get_text() for label in columns.get_yticklabels()]
+    assert names == ["c", "$b$", "a"]
+    _, columns = plot.factors(a1gm.fit(pd.DataFrame(table, columns=["a", "$b$", "c"])))
+    assert [label.get_text() for label in columns.get_yticklabels()] == names
     most, _ = plot.factors(a1gm.fit(table), most=2)
     assert len(most.patches) == 2
     assert "largest 2 of 4" in most.get_xlabel()
     # A name is no formula.
     assert not any(label.get_parse_math() for label in columns.get_yticklabels())
     rows.figure.canvas.draw()
-
-
-def test_fit_draws_observed_cells(table):
-    fit = a1gm.fit(table)
-    _, axes = plt.subplots()
-    assert plot.observed_vs_fitted(table, fit, ax=axes) is axes
-    points = np.asarray(axes.collections[0].get_offsets())
-    assert len(points) == 10
-    np.testing.assert_allclose(points[:, 0], points[:, 1], rtol=1e-6)
-
-
-def test_fit_draws_a_selection_of_many_cells():
-    X = np.random.default_rng(0).lognormal(0, 3, (300, 100))
-    axes = plot.observed_vs_fitted(X, a1gm.fit(X))
-    assert len(axes.collections[0].get_offsets()) == 4000
-    assert axes.get_xscale() == "symlog"
-
-
-def test_reordered_holes_show_grids():
-    X = np.ones((6, 5))
-    X[np.ix_([0, 3, 5], [1, 4])] = nan
-    picture = plot.pattern(X, reorder=True).images[0].get_array()
-    assert picture[3:, 3:].all()
-    assert picture.sum() == 6
-
-
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
-def test_a_zero_between_blocks_is_drawn_at_zero():
-    X = np.array([[0.0, 5.0], [5.0, nan]])
-    points = plot.observed_vs_fitted(X, a1gm.fit(X)).collections[0].get_offsets()
-    assert sorted(map(tuple, points)) == [(0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e5, 1e7, 1e12])
@@ -156,9 +98,12 @@ def test_how_sure(counts):
     np.testing.assert_allclose(widths, np.sort(totals.value)[::-1])
     picture = plot.residuals(frame, fit).images[0].get_array()
     np.testing.assert_allclose(picture.filled(nan), fit.residuals(X))
-    lines = plot.interval(frame, sure, 2).collections[0].get_segments()
-    lower, upper = (bound.to_numpy()[2, 3] for bound in sure.interval(frame))
-    np.testing.assert_allclose(lines, [[[3, lower], [3, upper]]])
+    V = np.arange(1.0, 61.0).reshape(12, 5)
+    for options in ({}, {"weights": V}, {"exposure": V}):
+        sure = a1gm.fit(X, **options).uncertainty()
+        lines = plot.interval(X, sure, 2).collections[0].get_segments()
+        lower, upper = (bound[2, 3] for bound in sure.interval(X))
+        np.testing.assert_allclose(lines, [[[3, lower], [3, upper]]])
 
 
 def test_axes_have_titles_and_units(counts):
@@ -206,28 +151,6 @@ def test_colours_are_told_apart_by_the_colour_blind():
     assert np.linalg.norm(seen(KNOWN) - seen(HOLE)) > 0.3
 
 
-def test_residuals_average_known_cells_only():
-    X = np.random.default_rng(0).poisson(5, (1300, 4)) + 1.0
-    X[1, 0] = nan
-    fit = a1gm.fit(X)
-    picture = plot.residuals(X, fit).images[0].get_array()
-    found = fit.residuals(X)
-    ends = [k * 1300 // 600 for k in range(3)]
-    expected = [np.nanmean(found[a:b], axis=0) for a, b in itertools.pairwise(ends)]
-    np.testing.assert_allclose(picture[:2], expected)
-
-
-@pytest.mark.parametrize("word", ["weights", "exposure"])
-def test_interval_of_a_fit_with_weights(word):
-    X = np.random.default_rng(0).poisson(20, (6, 4)) + 1.0
-    X[1, 2] = nan
-    V = np.arange(1.0, 25.0).reshape(6, 4)
-    sure = a1gm.fit(X, **{word: V}).uncertainty()
-    segments = plot.interval(X, sure, 1).collections[0].get_segments()
-    low, high = sure.interval(X)
-    np.testing.assert_allclose(segments, [[[2, low[1, 2]], [2, high[1, 2]]]])
-
-
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 def test_what_has_no_value_is_said(table):
     table[0] = nan
@@ -270,7 +193,6 @@ def test_a_table_is_read_as_its_fit_reads_it():
         axes = plot.interval(table, fit.uncertainty(), row)
         assert axes.get_title() == f"Row {row}"
     assert plot.pattern(S, absent="missing").get_title().startswith("Missing: 2 of 40")
-    plt.close("all")
 
 
 def test_interval_refuses_what_is_not_one_row(table):
@@ -283,3 +205,50 @@ def test_interval_refuses_what_is_not_one_row(table):
     for row in (3, "a"):
         with pytest.raises(LabelError):
             plot.interval(table[:3], u, row)
+
+
+def test_pattern(table):
+    axes = plot.pattern(table)
+    assert axes.get_xlabel() == "3 columns"
+    frame = pd.DataFrame(table, columns=list("abc")).convert_dtypes()
+    for X in (table, frame, pl.from_pandas(frame), np.ma.masked_invalid(table)):
+        picture = plot.pattern(X).images[0].get_array()
+        np.testing.assert_array_equal(picture, np.isnan(table))
+    X = np.ones((6, 5))
+    X[np.ix_([0, 3, 5], [1, 4])] = nan
+    axes = plot.pattern(X, reorder=True)
+    picture = axes.images[0].get_array()
+    assert "reordered" in axes.get_ylabel()
+    assert picture[3:, 3:].all()
+    assert picture.sum() == 6
+
+
+def test_large_tables_are_averaged_over_known_cells():
+    X = np.random.default_rng(0).poisson(5, (1300, 4)) + 1.0
+    X[1, 0] = nan
+    X[650:, 3] = nan
+    picture = plot.pattern(X).images[0].get_array()
+    assert picture.shape == (600, 4)
+    assert (picture[0, 3], picture[-1, 3]) == (0, 1)
+    fit = a1gm.fit(X)
+    picture = plot.residuals(X, fit).images[0].get_array()
+    found = fit.residuals(X)
+    ends = [k * 1300 // 600 for k in range(3)]
+    expected = [np.nanmean(found[a:b], axis=0) for a, b in itertools.pairwise(ends)]
+    np.testing.assert_allclose(picture[:2], expected)
+
+
+def test_observed_cells_against_fitted_ones(table):
+    _, axes = plt.subplots()
+    assert plot.observed_vs_fitted(table, a1gm.fit(table), ax=axes) is axes
+    points = np.asarray(axes.collections[0].get_offsets())
+    assert len(points) == 10
+    np.testing.assert_allclose(points[:, 0], points[:, 1], rtol=1e-6)
+    X = np.random.default_rng(0).lognormal(0, 3, (300, 100))  # a selection of many
+    axes = plot.observed_vs_fitted(X, a1gm.fit(X))
+    assert len(axes.collections[0].get_offsets()) == 4000
+    assert axes.get_xscale() == "symlog"
+    X = np.array([[0.0, 5.0], [5.0, nan]])  # a zero between blocks is at 0
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    points = plot.observed_vs_fitted(X, fit).collections[0].get_offsets()
+    assert sorted(map(tuple, points)) == [(0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]
