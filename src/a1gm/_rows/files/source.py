@@ -415,21 +415,18 @@ def open_input(path: str | os.PathLike[str]) -> InputFile:
     A stream (standard input, a pipe) is copied to a temporary file: a table is read
     twice, to fit it and to fill it.
     """
+    place, name, suffix = Path(path), shown(path), suffix_of(path)
+    spool = None
     if os.fspath(path) == "-":
         if sys.stdin is None:
             raise FileFormatError("<stdin> cannot be read: it is closed.")
-        spool = _Spool(sys.stdin.buffer, "<stdin>")
-        return _describe("<stdin>", spool.path, suffix="", keep=spool)
-    place, name, keep = Path(path), shown(path), None
-    if is_special(place):
+        name, suffix = "<stdin>", ""
+        spool = _Spool(sys.stdin.buffer, name)
+    elif is_special(place):
         with _open(place, name) as stream:
-            keep = _Spool(stream, name)
-    bytes_at = place if keep is None else keep.path
-    return _describe(name, bytes_at, suffix=suffix_of(place), keep=keep)
-
-
-def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> InputFile:
-    with _open(path, name) as file:
+            spool = _Spool(stream, name)
+    place = place if spool is None else spool.path
+    with _open(place, name) as file:
         head = file.read(HEAD_BYTES)
         gzipped = head.startswith(b"\x1f\x8b")
         if gzipped:
@@ -448,10 +445,9 @@ def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> InputFile:
             f"{head[:4]!r}. It is damaged, or it is another format under a wrong name "
             "(rename a text table to .csv)."
         )
-    stamp = _stamp(path, name)
-    more = len(head) == HEAD_BYTES
-    size = stamp[0]
-    return InputFile(name, path, actual, gzipped, suffix, stamp, size, head, more, keep)
+    stamp = _stamp(place, name)
+    n, more = stamp[0], len(head) == HEAD_BYTES
+    return InputFile(name, place, actual, gzipped, suffix, stamp, n, head, more, spool)
 
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
