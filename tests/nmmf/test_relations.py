@@ -219,7 +219,7 @@ def test_names_must_agree():
     a1gm.fit_nmmf(X, pd.DataFrame(np.ones((4, 6))), Z.to_numpy())
     fit = a1gm.fit_nmmf(X, Y.rename(columns={"z": "n"}), Z.loc[users])
     assert list(fit.impute(X)[0].columns) == items
-    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
+    with pytest.raises(LabelError, match="columns of the fitted table"):
         fit.impute(Z=Z.loc[users, ["q", "p", "r"]])
 
 
@@ -262,9 +262,7 @@ def test_what_stays_missing_is_named_by_its_table():
             UndeterminedWarning, match=rf"\('{key[0]}', '{key[1]}'\)\[0, 1\]"
         ):
             chain.impute({key: holed()}, on_undetermined="warn")
-        with pytest.raises(
-            DataError, match=rf"^\('{key[0]}', '{key[1]}'\) has shape \(3, 2\)"
-        ):
+        with pytest.raises(DataError, match=rf"^\('{key[0]}'.*3 rows, but the fitted"):
             chain.impute({key: np.ones((3, 2))})
     with pytest.raises(NotNumericError, match=r"^\('c', 'u'\) holds text"):
         chain.impute({("c", "u"): np.array([["a", "b"], ["c", "d"]])})
@@ -323,7 +321,7 @@ def test_an_index_that_only_counts_from_zero_is_no_names():
         a1gm.fit_nmmf(X, None, X.iloc[::-1])
     model = a1gm.RankOneNMMF().fit(X, Z=Z)
     model.transform(X, Z=Z)
-    with pytest.raises(LabelError, match=r"row 0 is 20 in Z and 10 in X"):
+    with pytest.raises(LabelError, match=r"number 0 is 20 in Z and 10 in X"):
         model.transform(Z, Z=d.iloc[20:26])
 
 

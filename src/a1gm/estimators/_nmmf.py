@@ -13,7 +13,6 @@ from a1gm._api.fit import FitOptions
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
 from a1gm._rows.columns import EVERY_COLUMN
-from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._base import (
     BUDGET,
     THREADS,
@@ -21,9 +20,9 @@ from a1gm.estimators._base import (
     RowFactors,
     features_of,
 )
-from a1gm.exceptions import DataError, ParameterError
+from a1gm.exceptions import ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
-from a1gm.nmmf.layout import read_table
+from a1gm.nmmf.layout import axes_of, check_same_entities, read_table
 from a1gm.nmmf.result import NMMFFit
 
 
@@ -212,15 +211,9 @@ class RankOneNMMF(RowFactors):
             raise ParameterError(
                 "Z was not given to fit: its columns have no factors. Leave it out."
             )
-        shape, expected = (source.n_rows, source.n_cols), (x.n_rows, len(self._fit.b))
-        if shape != expected:
-            raise DataError(
-                f"Z has shape {shape}, but {expected} is expected: the rows of X, and "
-                "the columns that it had in fit, in the same order."
-            )
-        names, known = source.col_labels, fitted.table.rows.col_labels
-        check_same_labels("column", names, known, "Z", "the fit")
-        check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
+        rows, columns = axes_of("Z", source)
+        check_same_entities("b", columns, fitted.axes[1])
+        check_same_entities("w", rows, axes_of("X", x)[0])
         return source
 
     # -------------------------------------------------------------- fitted attributes

@@ -278,17 +278,20 @@ def _axes(tables: list[SharedTable]) -> dict[Hashable, Axis]:
                 "row entities or column entities, and cannot be both. Leave this table "
                 "out, or give one of its two axes a name of its own."
             )
-        for entities, axis in (
-            (table.row, (name, "rows", rows.n_rows, rows.row_labels)),
-            (table.col, (name, "columns", rows.n_cols, rows.col_labels)),
-        ):
-            _check_same_entities(entities, axis, known.setdefault(entities, axis))
+        for entities, axis in zip(table.sets, axes_of(name, rows), strict=True):
+            check_same_entities(entities, axis, known.setdefault(entities, axis))
             if known[entities][3] is None:  # a table with names stands for the others
                 known[entities] = axis
     return known
 
 
-def _check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
+def axes_of(name: str, rows: Rows) -> tuple[Axis, Axis]:
+    """Both axes of a table."""
+    by_row = name, "rows", rows.n_rows, rows.row_labels
+    return by_row, (name, "columns", rows.n_cols, rows.col_labels)
+
+
+def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
     """Raise if the two axes differ in their number of entities, or in their names."""
     name, side, size, labels = axis
     other_name, other_side, other_size, other_labels = other

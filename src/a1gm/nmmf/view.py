@@ -33,9 +33,15 @@ from a1gm._fit.place import (
 )
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
-from a1gm._rows.labels import check_same_labels
-from a1gm.exceptions import DataError, Text, separated
-from a1gm.nmmf.layout import Entities, SharedTable, read_table
+from a1gm.exceptions import Text, separated
+from a1gm.nmmf.layout import (
+    Axis,
+    Entities,
+    SharedTable,
+    axes_of,
+    check_same_entities,
+    read_table,
+)
 
 CELLS_AT_ONCE = 1 << 17
 
@@ -61,6 +67,11 @@ class TableView:
         """Whether every cell has a value: the usual case."""
         has_nan = np.isnan(self.row.factor).any() or np.isnan(self.col.factor).any()
         return self.is_one_block and not has_nan
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Both axes of the fitted table."""
+        return axes_of("the fitted table", self.table.rows)
 
     # ----------------------------------------------------------------------- values
     def positions(self, i: Ints, j: Ints) -> tuple[Ints, Ints]:
@@ -175,7 +186,9 @@ class TableView:
         """Fill the missing cells of the table that was fitted."""
         check_on_undetermined(how)
         rows = read_table(X, self.table.name)
-        self._check_same_table(rows)
+        pairs = zip(axes_of(self.table.name, rows), self.axes, strict=True)
+        for name, (axis, fitted) in zip(self.table.sets, pairs, strict=True):
+            check_same_entities(name, axis, fitted)
         filled = fill_table(X, Fills(rows, self.values))
         n_left, first_left = filled.left
         if first_left is not None:
@@ -185,20 +198,6 @@ class TableView:
                 text = text_of_left_cells(n_left, rows.where(*first_left))
                 warn_undetermined(text, how)
         return filled.table
-
-    def _check_same_table(self, rows: Rows) -> None:
-        own, name = self.table.rows, self.table.name
-        fitted = (own.n_rows, own.n_cols)
-        if (rows.n_rows, rows.n_cols) != fitted:
-            raise DataError(
-                f"{name} has shape ({rows.n_rows}, {rows.n_cols}), but the table "
-                f"that was fitted has shape {fitted}. Pass the fitted table."
-            )
-        for side, labels, known in (
-            ("row", rows.row_labels, own.row_labels),
-            ("column", rows.col_labels, own.col_labels),
-        ):
-            check_same_labels(side, labels, known, name, "the fit")
 
     def _has_warned(self, n_left: int, rows: Rows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""

@@ -299,7 +299,8 @@ class Information:
     def _missing(self) -> tuple[Bools, Bools]:
         """Which cells are missing, and which of these have no value."""
         n_rows = self.shape[0]
-        missing = ~self.fates.observed(0, n_rows)
+        patterns, _ = self.fates.rows.read(0, n_rows)
+        missing = ~self.patterns.observed_cells(patterns)
         has_none = self.fates.of_rows(0, n_rows) >= UNBOUNDED
         if self.exposures is not None:
             E = self.exposures.rows(slice(0, n_rows))
