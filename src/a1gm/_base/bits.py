@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Words
-
-# BITS_OF_BYTES[k, b]: bit k of the byte b.
-BITS_OF_BYTES = (np.arange(256) >> np.arange(8)[:, None] & 1).astype(np.float64)
+from a1gm._base.types import Bools, Words
 
 
 def pack_bits(observed: Bools) -> Words:
@@ -46,14 +43,3 @@ def has_bits_beyond(bits: Words, n_cols: int) -> bool:
         return False
     beyond = ~np.uint64((1 << n_cols % 64) - 1)
     return bool((bits[:, -1] & beyond).any())
-
-
-def bits_times(bits: Words, h: Floats) -> Floats:
-    """Sum the h_j of the set bits of each row: one look-up for eight of them."""
-    octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
-    padded = np.zeros(-(-len(h) // 8) * 8)
-    padded[: len(h)] = h
-    sums = np.zeros(len(octets))
-    for k, table in enumerate(padded.reshape(-1, 8) @ BITS_OF_BYTES):
-        sums += table[octets[:, k]]
-    return sums

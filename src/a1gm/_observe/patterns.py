@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.bits import (
-    bits_times,
     has_bits_beyond,
     names_of_rows,
     pack_bits,
@@ -295,15 +294,6 @@ class Patterns:
             return
         for some in self.stretches():
             yield some, self.weights_of(some)
-
-    def reach(self, h: Floats) -> Floats:
-        """Weighted sum of the factors of the columns that each pattern observes."""
-        if self.keys is not None and self.weights is None:
-            return bits_times(self.keys, h)
-        out = np.zeros(self.n_patterns)
-        for some, P in self.matrices():
-            out[some] = P @ h
-        return out
 
     def margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
         """Sums of the patterns and columns of the fitted cells."""

@@ -17,7 +17,6 @@ TINY = 2.0**-900  # tables of a smaller total are scaled up
 LIFT = 2.0**200
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
-CELLS_AT_ONCE = 1 << 22
 
 
 def observe_sparse(
@@ -70,16 +69,23 @@ def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
         row_sums = np.bincount(rows, values, minlength=source.n_rows).astype(float)
     cells = pattern_of_row[rows].astype(np.int64) * m + source.cols
     is_table = n_patterns * m <= max(TABLE_CELLS, 4 * len(values))
-    if not is_table:
-        _check_mask_size(n_patterns, m)
-    seen = Patterns(m, _mask_bits(n_patterns, m, hole_pattern, holes))
+    need = n_patterns * m // 4
+    if not is_table and need > MAX_MASK_BYTES:
+        raise TableTooLargeError(
+            f"The stored NaN of this sparse table make {n_patterns:,} different "
+            f"patterns of rows; their masks over {m:,} columns would need {need:,} "
+            'bytes. Drop the rows or columns with most NaN, or use absent="missing".'
+        )
+    every = pack_bits(np.ones((1, m), bool))
+    seen = Patterns(m, every & ~_bits_at(n_patterns, m, hole_pattern, holes))
     seen.sum_of_row, seen.pattern_of_row = row_sums, pattern_of_row
     if is_table:
         sums = np.bincount(cells, values, minlength=n_patterns * m)
         seen.sums = sums.astype(float).reshape(n_patterns, m)
         seen.counts = np.bincount(pattern_of_row, minlength=n_patterns)
     else:
-        seen.positive = _positive_bits(n_patterns, m, cells[values > 0.0])
+        positive = divmod(np.unique(cells[values > 0.0]), m)
+        seen.positive = _bits_at(n_patterns, m, *positive)
         sums = np.bincount(pattern_of_row, row_sums, minlength=n_patterns)
         seen.row_margin = sums.astype(float)
         seen.col_margin = np.bincount(source.cols, values, minlength=m).astype(float)
@@ -109,32 +115,9 @@ def _group_rows(
     return pattern_of_row, np.concatenate(kept), hole_pattern
 
 
-def _mask_bits(n_patterns: int, m: int, hole_pattern: Ints, holes: SmallInts) -> Words:
-    bits = np.repeat(pack_bits(np.ones((1, m), bool)), n_patterns, axis=0)
-    one = np.left_shift(np.uint64(1), (holes % 64).astype(np.uint64))
-    np.bitwise_and.at(bits, (hole_pattern, holes // 64), ~one)
+def _bits_at(n_patterns: int, m: int, patterns: Ints, cols: Ints | SmallInts) -> Words:
+    """Bits of some cells of the patterns."""
+    bits = np.zeros((n_patterns, -(-m // 64)), np.uint64)
+    one = np.left_shift(np.uint64(1), (cols % 64).astype(np.uint64))
+    np.bitwise_or.at(bits, (patterns, cols // 64), one)
     return bits
-
-
-def _positive_bits(n_patterns: int, m: int, cells: Ints) -> Words:
-    """Pack the positive cells, a few patterns at a time."""
-    cells = np.unique(cells)
-    step = max(1, CELLS_AT_ONCE // m)
-    packed = []
-    for start in range(0, n_patterns, step):
-        stop = min(start + step, n_patterns)
-        first, last = np.searchsorted(cells, (start * m, stop * m))
-        block = np.zeros((stop - start) * m, bool)
-        block[cells[first:last] - start * m] = True
-        packed.append(pack_bits(block.reshape(stop - start, m)))
-    return np.concatenate(packed)
-
-
-def _check_mask_size(n_patterns: int, m: int) -> None:
-    need = n_patterns * m // 4
-    if need > MAX_MASK_BYTES:
-        raise TableTooLargeError(
-            f"The stored NaN of this sparse table make {n_patterns:,} different "
-            f"patterns of rows; their masks over {m:,} columns would need {need:,} "
-            'bytes. Drop the rows or columns with most NaN, or use absent="missing".'
-        )

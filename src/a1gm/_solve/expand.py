@@ -82,7 +82,9 @@ def expand_signed(
         factor = share / np.where(np.abs(sums) > 1e-9 * size, sums, size)
         h[on] *= factor[col_block[on]]
         h[~on] = np.nan
-        scale = 1.0 / patterns.inside(pattern_block, col_block).reach(np.nan_to_num(h))
+        inside = patterns.inside(pattern_block, col_block)
+        ones = np.ones(patterns.n_patterns)
+        scale = 1.0 / inside.margins(ones, np.nan_to_num(h))[0]
     if not (np.isfinite(h[on]).all() and np.isfinite(scale[pattern_block >= 0]).all()):
         return None
     h[~on & patterns.has_observed()[1]] = 0.0
