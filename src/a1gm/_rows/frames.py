@@ -303,7 +303,7 @@ def _read_whole(X: Any, names: ColumnNames, *, takes_bools: bool) -> Rows | None
     if backend == "pandas":
         n_rows, n_cols = X.shape
         dtypes, cells = _numbers_of_pandas(X, n_rows * n_cols < SMALL_FRAME)
-        if n_rows == 0 or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
+        if 0 in X.shape or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
             return None
         if cells is None:
             cells = X.to_numpy(None if len(dtypes) == 1 else np.float64)
