@@ -17,23 +17,6 @@ RTOL = 1e-8
 KEPT = {"uncertainty": True}
 
 
-def pieces(X, folder):
-    return ways.in_pieces(X, **KEPT).solve()
-
-
-def pieces_without_rows(X, folder):
-    return ways.in_pieces(X, keep_rows=False, **KEPT).solve()
-
-
-def bytes_between_workers(X, folder):
-    read, half = a1gm.PatternTable.from_bytes, (len(X) + 1) // 2
-    tables = [ways.in_pieces(some, **KEPT) for some in (X[:half], X[half:])]
-    whole = read(tables[0].to_bytes())
-    if tables[1].n_rows:
-        whole.merge(read(tables[1].to_bytes()))
-    return whole.solve()
-
-
 def file(X, folder, **options):
     path = file_ways.write_parquet(X, folder / "table.parquet")
     return a1gm.fit_file(path, columns=containers.names_of(X), batch_rows=3, **options)
@@ -66,9 +49,11 @@ MAKERS = {
     "by columns": lambda X, folder: a1gm.fit(np.asfortranarray(X)),
     "polars": lambda X, folder: a1gm.fit(containers.polars_frame(X)),
     "sparse": lambda X, folder: a1gm.fit(containers.sparse_table(X), absent="missing"),
-    "pieces": pieces,
-    "pieces without rows": pieces_without_rows,
-    "bytes": bytes_between_workers,
+    "pieces": lambda X, _: ways.in_pieces(X, **KEPT).solve(),
+    "pieces without rows": lambda X, _: ways.in_pieces(
+        X, keep_rows=False, **KEPT
+    ).solve(),
+    "bytes": lambda X, _: ways.between_workers(X, **KEPT),
     "file, read again": file,
     "file": file_with_sums,
     "file, masks": file_of_masks,

@@ -214,9 +214,9 @@ def pieces_without_rows(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, make, rows="gone")
 
 
-def between_workers(given: Table) -> Any:
+def between_workers(given: Table, **options: Any) -> Any:
     half = (len(given) + 1) // 2
-    first, second = in_pieces(given[:half]), in_pieces(given[half:])
+    first, second = (in_pieces(X, **options) for X in (given[:half], given[half:]))
     read = a1gm.PatternTable.from_bytes
     return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
 

@@ -279,14 +279,12 @@ MOST_DIGITS = 17
 def check_rounding(how: Any) -> None:
     """Raise unless ``round`` is None, ``"auto"`` or a number of digits."""
     is_number = isinstance(how, Integral) and not isinstance(how, bool)
+    if is_number and abs(how) > MOST_DIGITS:
+        is_number = False  # a float64 has no more digits
     if how is not None and how != "auto" and not is_number:
         raise ParameterError(
-            f'round must be None, "auto" or a whole number of digits, got {how!r}.'
-        )
-    if is_number and abs(how) > MOST_DIGITS:
-        raise ParameterError(
-            f"round must be between -{MOST_DIGITS} and {MOST_DIGITS}, got {how}: a "
-            "float64 has no more digits."
+            'round must be None, "auto" or a whole number of digits between '
+            f"-{MOST_DIGITS} and {MOST_DIGITS}, got {how!r}."
         )
 
 

@@ -289,7 +289,7 @@ class RankOneFit(Solution):
 
     @cached_property
     def _finders(self) -> tuple[Lookup, Lookup]:
-        """What finds the rows and the columns that a user names."""
+        """Lookups of the rows and of the columns that a user names."""
         n, m = self.shape
         rows = Lookup("row", self.row_labels, n)
         return rows, Lookup("column", self.col_labels, m)
@@ -335,8 +335,8 @@ class RankOneFit(Solution):
         >>> a1gm.fit(X).predict(["x", "y"], "b")
         array([2., 6.])
         """
-        pairs = rows, columns
-        return predicted(self._finders, self._fitted, self._table.long, *pairs)
+        long = self._table.long
+        return predicted(self._finders, self._fitted, long, rows, columns)
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
         """Fitted values of cells at places; NaN where the data determine none."""

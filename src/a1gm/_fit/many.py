@@ -200,7 +200,4 @@ def _array_of(values: Sequence[Any]) -> AnyArray:
     """Keys as an array: of whole numbers, or of objects."""
     if isinstance(values, range):
         return np.asarray(values)
-    found = np.empty(len(values), object)
-    for k, value in enumerate(values):  # a tuple is one key, not a line of numbers
-        found[k] = value
-    return found
+    return np.fromiter(values, object, len(values))  # a tuple is one key

@@ -650,6 +650,11 @@ class Fates:
             out[chosen] = table[place, self.graph.label[cols[chosen]]]
         return out
 
+    def observed(self, start: int, stop: int) -> Bools:
+        """Observed cells of some rows."""
+        patterns, _ = self.rows.read(start, stop)
+        return self.patterns.observed_cells(patterns)
+
     @property
     def _step(self) -> int:
         return max(1, CELLS_AT_ONCE // len(self.graph.label))
@@ -709,8 +714,7 @@ class Fates:
             fates = self.of_rows(start, stop)
             unknown = (fates >= UNBOUNDED) & (fates < below)
             if unknown.any():
-                patterns, _ = self.rows.read(start, stop)
-                i, j = np.nonzero(unknown & ~self.patterns.observed_cells(patterns))
+                i, j = np.nonzero(unknown & ~self.observed(start, stop))
                 if len(i):
                     yield start + i, j, fates[i, j]
 
