@@ -234,8 +234,9 @@ def _checked_names(X: Any, name: str) -> ColumnNames | None:
 
 def _columns_of(X: Any) -> Any:
     """Column names of a frame in the type of its library; None if it has none."""
-    attribute = "column_names" if hasattr(type(X), "column_names") else "columns"
-    columns = getattr(X, attribute, None)  # the first of pyarrow
+    if hasattr(type(X), "column_names"):  # of pyarrow, which takes longer for these
+        return X.schema.names
+    columns = getattr(X, "columns", None)
     return None if callable(columns) else columns
 
 
