@@ -25,7 +25,6 @@ from a1gm._kernel import is_compiled
 from a1gm._observe import accumulate
 from a1gm._observe.observe import observe
 from a1gm._rows import frames, read_input
-from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.rows import kind_of_cells
 from a1gm.exceptions import (
     DataError,
@@ -236,11 +235,13 @@ def test_columns_that_are_not_numbers(kind):
         a1gm.fit(frame[["bad"]])
 
 
-@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]"])
-def test_nullable_booleans(dtype):
-    frame = pd.DataFrame({"a": [True, False, True], "b": [True, True, None]})
+@pytest.mark.parametrize("kind", ["boolean", "bool[pyarrow]", "polars", "pyarrow"])
+def test_booleans_with_holes(kind):
+    cells = {"a": [True, False, True], "b": [True, True, None]}
+    makers = {"polars": pl.DataFrame, "pyarrow": pa.table}
+    frame = makers.get(kind, lambda cells: pd.DataFrame(cells, dtype=kind))(cells)
     table = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, np.nan]])
-    found = a1gm.fit(frame.astype(dtype), columns=["a", "b"])
+    found = a1gm.fit(frame, columns=["a", "b"])
     np.testing.assert_allclose(found.col_factor, a1gm.fit(table).col_factor)
 
 
@@ -360,15 +361,6 @@ def whole() -> np.ndarray:
 NAMES = list("vwxyz")
 
 
-def fragmented(X: np.ndarray) -> pd.DataFrame:
-    """Columns in blocks of several types, in another order than the blocks."""
-    frame = pd.DataFrame(X, columns=NAMES)
-    frame["v"] = X[:, 0].astype(np.int32)
-    frame["x"] = X[:, 2].astype(np.float32)
-    frame["late"] = X[:, 1]
-    return frame
-
-
 def nulls(X: np.ndarray) -> pl.DataFrame:
     return pl.DataFrame(X, schema=NAMES, orient="row").fill_nan(None)
 
@@ -381,18 +373,6 @@ def test_blocks_of_pandas_are_read_where_they_lie(order: str) -> None:
     assert len(source.parts) == 1
     assert np.shares_memory(source.parts[0][0], X)
     np.testing.assert_array_equal(source.rows(slice(0, 70)), X)
-
-
-def test_blocks_in_any_order() -> None:
-    X = whole()
-    frame = fragmented(X)
-    source = read_input(frame)
-    read = source.rows(slice(0, 70))
-    np.testing.assert_array_equal(read, frame.to_numpy(np.float64))
-    assert source.col_labels == (*NAMES, "late")
-    reordered = frame[["late", "z", "v", "y", "x", "w"]]
-    read = read_input(reordered).rows(slice(0, 70))
-    np.testing.assert_array_equal(read, reordered.to_numpy(np.float64))
 
 
 @pytest.mark.parametrize("start", [0, 3, 9])
@@ -426,14 +406,6 @@ def test_integers_by_address_keep_their_type_when_full(dtype: str) -> None:
     filled = a1gm.fit(frame).impute(frame)
     assert filled.dtypes == [getattr(pl, dtype), pl.Float64]
     np.testing.assert_allclose(filled["b"].to_numpy(), [2.0, 4.0, 6.0], rtol=1e-12)
-
-
-def test_what_has_no_address_is_read_all_the_same() -> None:
-    frame = pl.DataFrame({"a": [True, False, True], "b": [2.0, None, 1.0]})
-    np.testing.assert_array_equal(
-        read_input(frame, columns=EVERY_COLUMN).rows(slice(0, 3)),
-        [[1.0, 2.0], [0.0, np.nan], [1.0, 1.0]],
-    )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])

@@ -42,6 +42,12 @@ def as_decimals(X):
     return pa.table([pa.array(c, pa.decimal256(76, 60)) for c in cells], names())
 
 
+def in_blocks(X):
+    """Columns of two types, in another order than pandas stores them."""
+    frame = as_pandas(X).drop(columns="c1").assign(c0=np.ones(len(X), np.int32))
+    return frame.assign(c1=X[:, 1])[names()]
+
+
 CONTAINERS = {
     "array": lambda X: X,
     "fortran": np.asfortranarray,
@@ -49,7 +55,7 @@ CONTAINERS = {
     "objects": lambda X: np.where(np.isnan(X), None, X),
     "masked": as_masked,
     "pandas": as_pandas,
-    "pandas mixed": lambda X: as_pandas(X).assign(c0=np.ones(len(X), np.int64)),
+    "pandas mixed": in_blocks,
     "pandas nullable": lambda X: as_pandas(X).astype("Float64"),
     "pandas arrow": lambda X: as_pandas(X).astype("double[pyarrow]"),
     "pandas object": lambda X: as_pandas(X).astype(object),

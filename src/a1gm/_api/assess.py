@@ -17,7 +17,7 @@ from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import is_sparse, read_input
-from a1gm._rows.rows import Rows, check_piece
+from a1gm._rows.rows import Rows, check_values
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import DataError, ParameterError
 
@@ -119,7 +119,7 @@ def assess(
         V: Any = with_weights(rows, name, given).weights
         options[name] = V.rows(every)
         cells = np.where(options[name] > 0.0, cells, np.nan)
-    check_piece(rows, cells, 0, negatives)  # the fits below have no labels
+    check_values(rows, cells, negatives)  # the fits below have no labels
     observed = ~np.isnan(cells)
     some = np.ix_(observed.any(axis=1), observed.any(axis=0))
     cells = cells[some]

@@ -343,7 +343,7 @@ def observed_cells(rows: Any, negatives: Negatives | None) -> Iterator[Cells]:
         def position(at: int, i: Ints = i, j: Ints = j) -> tuple[int, int]:
             return int(i[at]), int(j[at])
 
-        check_values(rows, x, position, negatives)
+        check_values(rows, x, negatives, position=position)
         yield i, j, x, v
 
 

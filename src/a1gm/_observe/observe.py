@@ -16,8 +16,8 @@ from a1gm._observe.accumulate import Accumulator, Gathered
 from a1gm._observe.patterns import Patterns, pairs_of
 from a1gm._observe.sparse import LIFT, TINY, observe_sparse
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Rows, check_faults, check_piece, table_of
-from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.rows import Rows, check_faults, check_values, table_of
+from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import check_weights
 from a1gm.exceptions import (
     InfiniteValuesError,
@@ -201,7 +201,7 @@ def _observe_stored_weights(source: SparseRows) -> Patterns:
     assert weights is not None
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
-    check_stored_cells(cells, None)  # weights take no negatives
+    check_values(cells, cells.values, None)  # weights take no negatives
     v = weights.values[used]
     sums = _check_range(cells.values, v, cells.row_of_cell, exposed=source.exposed)
     seen = Patterns(cells.n_cols, ptr=cells.ptr, cols=cells.cols, sums=sums, weights=v)
@@ -250,7 +250,7 @@ def _check_weighted_cells(source: Rows, V: Rows) -> None:
     check_weights(V)
     every = slice(0, V.n_rows)
     X = np.where(V.rows(every) > 0.0, source.rows(every), np.nan)
-    check_piece(source, X, 0, None)
+    check_values(source, X, None)
 
 
 def _array_of(V: Rows) -> AnyArray:

@@ -10,7 +10,8 @@ from a1gm._base.bits import pack_bits
 from a1gm._base.float_range import shifted
 from a1gm._base.types import Bools, Ints, Negatives, SmallInts, Words
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.rows import check_values
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import TableTooLargeError
 
 TINY = 2.0**-900  # tables of a smaller total are scaled up
@@ -23,7 +24,7 @@ def observe_sparse(
     source: SparseRows, *, negatives: Negatives | None = "raise", row_offset: int = 0
 ) -> Patterns:
     """Observe a sparse table, and raise for cells that cannot be fitted."""
-    n_negative = check_stored_cells(source, negatives, row_offset)
+    n_negative = check_values(source, source.values, negatives, row_offset)
     seen = _observe_missing if source.absent == "missing" else _observe_zero
     patterns = seen(source, 0)
     patterns.n_negative = n_negative

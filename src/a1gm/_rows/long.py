@@ -231,7 +231,7 @@ class LongTable:
             V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
             check_weights(replace(self, names=(*self.names[:2], weight), values=V))
             x = np.where(V > 0.0, x, np.nan)
-        check_values(self, x, self.position, negatives)
+        check_values(self, x, negatives)
 
     def rows(self, duplicates: Duplicates) -> SparseRows:
         """The cells as a sparse table whose absent cells are missing."""

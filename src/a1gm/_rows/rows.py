@@ -218,13 +218,13 @@ def check_faults(
 def check_values(
     source: Any,
     x: Floats,
-    position: Callable[[int], tuple[int, int]],
-    negatives: Negatives | None,
+    negatives: Negatives | None = "raise",
     row_offset: int = 0,
+    position: Callable[[int], tuple[int, int]] | None = None,
 ) -> int:
     """Raise for bad cells among values, as ``check_faults``; count negative ones.
 
-    ``position`` gives row and column of a value.
+    ``position`` gives row and column of a value, without it that of the table.
     """
     if x.size == 0:
         return 0
@@ -234,25 +234,11 @@ def check_values(
     faults: list[Fault] = []
     for bad in ((x < 0.0) & ~infinite, infinite):
         at = int(bad.argmax())
-        faults.append((int(bad.sum()), *position(at), float(x.flat[at])))
+        faults.append(
+            (int(bad.sum()), *(position or source.position)(at), float(x.flat[at]))
+        )
     check_faults(source, faults[0], faults[1], negatives, row_offset)
     return faults[0][0]
-
-
-def check_piece(
-    source: Any,
-    piece: Floats,
-    start: int,
-    negatives: Negatives | None = "raise",
-    row_offset: int = 0,
-) -> None:
-    """Raise for bad cells of dense rows of a table, the first of them ``start``."""
-    n_cols = piece.shape[1]
-
-    def position(at: int) -> tuple[int, int]:
-        return start + at // n_cols, at % n_cols
-
-    check_values(source, piece, position, negatives, row_offset)
 
 
 # ----------------------------------------------------------------------------- arrays

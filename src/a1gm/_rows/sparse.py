@@ -13,10 +13,9 @@ from a1gm._base.types import (
     Bools,
     Floats,
     Ints,
-    Negatives,
     SmallInts,
 )
-from a1gm._rows.rows import Named, check_values
+from a1gm._rows.rows import Named
 from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
@@ -162,10 +161,3 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
     ptr, cols = np.asarray(table.indptr, np.int64), np.asarray(table.indices, np.int32)
     n_rows, n_cols = map(int, table.shape)
     return SparseRows(ptr, cols, values, n_rows, n_cols, absent)
-
-
-def check_stored_cells(
-    source: SparseRows, negatives: Negatives | None, row_offset: int = 0
-) -> int:
-    """Raise for bad cells of a sparse table; returns how many are negative."""
-    return check_values(source, source.values, source.position, negatives, row_offset)

@@ -18,8 +18,8 @@ from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._fit.fit import RankOneFit
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Part, Rows, check_piece
-from a1gm._rows.sparse import CELLS_AT_ONCE, SparseRows, check_stored_cells
+from a1gm._rows.rows import Part, Rows, check_values
+from a1gm._rows.sparse import CELLS_AT_ONCE, SparseRows
 from a1gm.estimators._base import (
     BUDGET,
     THREADS,
@@ -138,7 +138,7 @@ class RankOneNMF(RowFactors):
         rows = read_table(X, self.absent)
         s = _sample_weights(sample_weight, rows.n_rows)
         if s is not None and isinstance(rows, SparseRows):
-            check_stored_cells(rows, self.negatives)  # it names the cells as they are
+            check_values(rows, rows.values, self.negatives)  # by their names in X
             rows = rows.scaled_rows(s)
         elif s is not None:
             rows = _weighted(rows, s, self.negatives)
@@ -288,7 +288,11 @@ def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -
         some = kept[start:stop]
         first, last = int(some[0]), int(some[-1]) + 1
         cells = rows.rows(slice(first, last))
-        check_piece(rows, cells, first, negatives, offset)
+
+        def position(cell: int) -> tuple[int, int]:
+            return first + cell // rows.n_cols, cell % rows.n_cols
+
+        check_values(rows, cells, negatives, offset, position)
         return [(cells[some - first] * s[some, None], None, None, 0)]
 
     step = max(1, CELLS_AT_ONCE // rows.n_cols)

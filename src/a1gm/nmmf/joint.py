@@ -21,7 +21,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns, Placed
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import weighted_counts
-from a1gm._rows.rows import Rows, check_piece, table_of
+from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._solve.components import ColumnGraph
 from a1gm.exceptions import (
     DataError,
@@ -73,7 +73,7 @@ def _joint_rows(layout: Layout) -> Rows:
 
 def check_cells(table: Rows) -> None:
     """Raise for negative and infinite cells, by their names in the table."""
-    check_piece(table, table.rows(slice(0, table.n_rows)), 0, None)
+    check_values(table, table.cells, None)
 
 
 # ------------------------------------------------------------- factors of the entities
