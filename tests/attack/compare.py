@@ -16,9 +16,9 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,6 @@ import numpy as np
 RTOL = 1e-9  # of fills and factors
 RTOL_ERRORS = 1e-7  # of standard errors and what is made of them: names with "se"
 SHOWN = 4  # seeds of a category that are printed
-#: Classes with another name in the new install, or folded into another: old -> new.
-RENAMED = {
-    "DimensionError": "DataError",
-    "NothingObservedError": "DataError",
-    "NoSuchCellError": "LabelError",
-    "ModelFileError": "FileFormatError",
-    "UnknownLabelWarning": "UndeterminedWarning",
-    "RowNamesWarning": "DataHintWarning",
-    "DoubtfulDataWarning": "DataHintWarning",
-    "WorseThanMeansWarning": "DataHintWarning",
-    "FailedTablesWarning": "SkippedWarning",
-    "SkippedFilesWarning": "SkippedWarning",
-    "BrokenFilesWarning": "SkippedWarning",
-}
 #: Differences of large sums, of which only the rounding may be left.
 CANCELLING = ("divergence", "residuals", "deviance", "pearson_chi2")
 ATOL = 1e-11
@@ -123,17 +109,8 @@ def ask_install(path: str, todo: list[Case]) -> list[Answers]:
 
 
 def ask_both(paths: list[str], todo: list[Case]) -> list[tuple[Answers, Answers]]:
-    found: list[list[Answers]] = [[], []]
-
-    def ask(k: int) -> None:
-        found[k] = ask_install(paths[k], todo)
-
-    threads = [threading.Thread(target=ask, args=(k,)) for k in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return list(zip(*found, strict=True))
+    with ThreadPoolExecutor(2) as pool:
+        return list(zip(*pool.map(ask_install, paths, [todo, todo]), strict=True))
 
 
 # ---------------------------------------------------------------------- comparison
@@ -154,26 +131,22 @@ def compare(old: Answers, new: Answers) -> dict[str, str]:
             found[name] = "asked once"
             continue
         rtol = max(RTOL_ERRORS if name.startswith("se") else RTOL, slack)
-        before, after = (sorted({renamed(c) for c in a[name][1]}) for a in (old, new))
+        before, after = old[name][1], new[name][1]
         atol = max(ATOL, rounding) if last.startswith(CANCELLING) else SMALLEST
         category = differ(old[name][0], new[name][0], rtol, atol)
         if category is None and before != after:
             category = f"warns {after or 'nothing'} for {before or 'nothing'}"
         if category is not None:
             found[name] = category
-    if any(category != "asked once" for category in found.values()):
-        found = {k: v for k, v in found.items() if v != "asked once"}
-    return found
-
-
-def renamed(name: str) -> str:
-    return RENAMED.get(name, name)
+    real = {k: v for k, v in found.items() if v != "asked once"}
+    return real or found
 
 
 def differ(a: Any, b: Any, rtol: float, atol: float = 0.0) -> str | None:
     """The category of the first difference between two plain answers."""
     if isinstance(a, Raised) or isinstance(b, Raised):
-        return differ_in_errors(a, b)
+        before, after = (x.name if isinstance(x, Raised) else "nothing" for x in (a, b))
+        return None if before == after else f"raises {after} for {before}"
     if isinstance(a, dict) and isinstance(b, dict):
         if list(a) != list(b):
             return "fields"
@@ -190,15 +163,6 @@ def differ(a: Any, b: Any, rtol: float, atol: float = 0.0) -> str | None:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, np.ndarray | float | int) and not isinstance(value, bool)
-
-
-def differ_in_errors(a: Any, b: Any) -> str | None:
-    if not isinstance(b, Raised):
-        return f"no {a.name} any more"
-    if not isinstance(a, Raised):
-        return f"raises {b.name}"
-    before, after = renamed(a.name), renamed(b.name)
-    return None if before == after else f"raises {after} for {before}"
 
 
 def differ_in_arrays(
