@@ -92,6 +92,11 @@ def test_newton_takes_over_where_scaling_is_slow(name):
     assert solution.n_iter < 100
 
 
+def test_a_thin_cut_is_not_moved_by_small_steps():
+    # Each elimination moved it by a factor of 2 at most.
+    assert a1gm.fit(bridge(60, 60, size=1e-10)).n_iter < 35
+
+
 def test_newton_goes_on_while_the_cost_falls():
     # The gap jumps about far from the optimum: it was taken for being stuck.
     fit = a1gm.fit(make_table("banded", 7, 9, 4, spread=8.0))
