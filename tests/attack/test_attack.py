@@ -124,7 +124,7 @@ def test_an_install_agrees_with_itself_and_differences_are_found():
     for a, b, category in (
         (number, 1.0 + 1e-8, "numbers"),
         (np.array([1.0]), nothing, "NaN places"),
-        (number, refused, "raises ValueError"),
+        (number, refused, "raises ValueError for nothing"),
         ({"cells": [1.0]}, {"cells": [1.0 + 1e-12]}, None),
         (["a"], ["b"], "value"),
     ):
