@@ -41,7 +41,7 @@ def test_scaling_sweeps_agree(kind, budget):
 
 @pytest.mark.parametrize("m", [5, 8, 23, 64, 65, 256, 257])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_solve_wide_tables(m, n_threads):
+def test_solve_bits_of_wide_tables(m, n_threads):
     X = make_table("at random", 3000, m, seed=m)
     X[:, 0] = X[0] = 1.0
     X[1:, 1] = 2.0  # no row of one cell
@@ -58,7 +58,7 @@ def test_solve_wide_tables(m, n_threads):
     assert gap <= 1e-10
 
 
-def test_solve_wide_leaves_other_tables_alone():
+def test_solve_bits_of_wide_leaves_other_tables_alone():
     full = np.ones((600, 4), bool)
     halves, leaf, few_holes = full.copy(), full.copy(), np.ones((600, 400), bool)
     halves[:300, :2] = halves[300:, 2:] = False
