@@ -26,21 +26,7 @@ class Filled(NamedTuple):
 
 
 def fill_table(X: Any, fills: Fills) -> Filled:
-    """Fill the missing cells of X, which is not modified.
-
-    Parameters
-    ----------
-    X : table
-        What the user passed.
-    fills : Fills
-        X as it was read, and the values of its missing cells.
-
-    Returns
-    -------
-    Filled
-        A table of the kind of X, with its labels; columns without a missing cell keep
-        their type.
-    """
+    """Fill a copy of X; columns without a missing cell keep their type."""
     rows = fills.rows
     if isinstance(rows, SparseRows):
         return _fill_sparse(X, rows, fills)

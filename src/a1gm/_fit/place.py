@@ -90,26 +90,13 @@ def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
 
 @dataclass(frozen=True)
 class Columns:
-    """The fitted columns, which place rows.
-
-    Attributes
-    ----------
-    factor : ndarray
-        Factor of each column.
-    graph : ColumnGraph
-        Component of each column, and which component leads to which.
-    takes_negatives : bool
-        Whether rows may have cells below 0.
-    weighted, exposed : bool
-        Whether the fit had weights, so that rows cannot be placed without theirs; and
-        whether these are exposures: the factors are rates then.
-    """
+    """The fitted columns, which place rows."""
 
     factor: Floats
     graph: ColumnGraph
     takes_negatives: bool = False
-    weighted: bool = False
-    exposed: bool = False
+    weighted: bool = False  # rows cannot be placed without theirs
+    exposed: bool = False  # by exposures: the factors are rates
 
     @property
     def negatives(self) -> Negatives | None:
@@ -586,20 +573,13 @@ class Fates:
     Rows of one pattern share their fates, except rows of zeros: nothing leads to such a
     row, while it leads to whatever it observes. So a row belongs to a *class*: the
     component of its pattern, or, for a row of zeros, its pattern.
-
-    Attributes
-    ----------
-    graph : ColumnGraph
-        Which columns share a scale.
-    component : ndarray of int32
-        Component of each pattern; NOTHING, or ZEROS.
     """
 
     def __init__(self, solved: Solved, rows: FitRows) -> None:
         self.rows, self.patterns = rows, solved.statistics
         factors, found = solved.factors, solved.components
         self.graph = ColumnGraph(factors.col_block, factors.n_blocks)
-        self.component = factors.pattern_block
+        self.component = factors.pattern_block  # or NOTHING, or ZEROS
         if found is not None:
             self.graph = found.column_graph(self.patterns)
             nothing = np.where(self.patterns.nonempty_patterns(), ZEROS, NOTHING)

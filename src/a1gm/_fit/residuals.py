@@ -117,13 +117,7 @@ def absent_zeros(source: AnyRows, cells: Cells) -> float:
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
-    """Sum the divergence over the observed cells of rows placed by their own cells.
-
-    Raises
-    ------
-    NotRepresentableError
-        It, or the fitted value of a positive cell, is outside the range of float64.
-    """
+    """Sum the divergence over the observed cells of rows placed by their own cells."""
     found = kernel_sums(columns, source, "divergence")
     if found is not None:
         return found[0]

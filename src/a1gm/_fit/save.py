@@ -82,15 +82,7 @@ def save_fit(
 
 # ------------------------------------------------------------------------- reading
 def read_fit(path: str | os.PathLike[str]) -> Parts:
-    """Read the parts of a fit, each of them checked.
-
-    Raises
-    ------
-    FileFormatError
-        The file is damaged, hostile, of something else, or of another release.
-    MissingFileError
-        There is no such file.
-    """
+    """Read the parts of a fit, each of them checked."""
     place = Path(path)
     if is_special(place):
         raise _refusal(place, "it is a pipe or a device", "Name a file.")

@@ -220,21 +220,11 @@ class Table:
 
 @dataclass
 class FitRows:
-    """Factors and patterns of the rows of a fit.
+    """Factors and patterns of the rows of a fit."""
 
-    Attributes
-    ----------
-    patterns : Patterns
-        With the pattern of each row, or how many rows have each.
-    found : ndarray, LazyRows, lazy collection or None
-        Row factors; None where the rows are gone.
-    is_kept : bool
-        Whether single rows are known.
-    """
-
-    patterns: Patterns
-    found: Any = None
-    is_kept: bool = True
+    patterns: Patterns  # with the pattern of each row, or how many rows have each
+    found: Any = None  # row factors: ndarray, LazyRows, lazy collection; None if gone
+    is_kept: bool = True  # whether single rows are known
 
     @property
     def n_rows(self) -> int:

@@ -234,13 +234,7 @@ def to_json(summary: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def progress_bar(text: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
-    """Show a bar with rows per second and time left, once a second has passed.
-
-    Yields
-    ------
-    callable
-        Takes the rows done so far and the fraction of the work done.
-    """
+    """Yield a function that shows the rows done and the fraction of the work done."""
     if quiet or not sys.stderr.isatty():
         yield lambda _rows, _fraction: None
         return

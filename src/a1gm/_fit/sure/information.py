@@ -41,21 +41,7 @@ class CellSums(NamedTuple):
 
 
 class Information:
-    """The network of the columns of a fit, and the rows that connect them.
-
-    Attributes
-    ----------
-    solved, table, fates, columns, certificate
-        Those of the fit.
-    patterns : Patterns
-        Which cells each pattern observes, with which weights, and its sums.
-    component, label : ndarray of int32
-        Component of each pattern and of each column; below 0 without one.
-    h : ndarray
-        Column factors, 0 for a column without one.
-    unit : float
-        Sums of the patterns times this are sums of the data.
-    """
+    """The network of the columns of a fit, and the rows that connect them."""
 
     def __init__(
         self,
@@ -69,8 +55,10 @@ class Information:
         self.columns, self.certificate = columns, certificate
         self.patterns = solved.statistics
         self.shape = fates.rows.n_rows, len(columns.factor)
+        # Components of the columns and of the patterns; below 0 without one.
         self.label, self.component = fates.graph.label, fates.component
         self.h = np.nan_to_num(columns.factor)
+        # Sums of the patterns times this are sums of the data.
         self.unit = math.ldexp(1.0, self.patterns.exponent)
 
     @property

@@ -17,27 +17,13 @@ CELLS_AT_ONCE = 1 << 20  # of the rows that are handled together
 
 @dataclass(frozen=True)
 class Holes:
-    """The missing cells of rows that a fit can place.
-
-    Attributes
-    ----------
-    info : Information
-        About the fit.
-    covariance : ndarray
-        Of the logarithms of its column factors.
-    dispersion : float
-        Variance over mean of a cell.
-    source : Rows or SparseRows
-        The rows.
-    order : ndarray of int or None
-        Position of each of their columns in the fit, if they are in another order.
-    """
+    """The missing cells of rows that a fit can place."""
 
     info: Information
-    covariance: Floats
-    dispersion: float
+    covariance: Floats  # of the logarithms of the column factors
+    dispersion: float  # variance over mean of a cell
     source: AnyRows
-    order: Ints | None = None
+    order: Ints | None = None  # positions of the columns in the fit
 
     @cached_property
     def placed(self) -> Placed:
