@@ -29,15 +29,15 @@ class Made(NamedTuple):
         return {} if self.weights is None else {"weights": self.weights}
 
 
-Maker = Callable[[Table, Path], Made]
+Maker = Callable[..., Made]
 
 
-def of(fit: Callable[[Any], Any], give: Callable[[Table], Any] = lambda X: X) -> Maker:
+def of(fit: Callable[..., Any], give: Callable[[Table], Any] = lambda X: X) -> Maker:
     """A fit of what ``give`` makes of the table."""
 
-    def make(X: Table, folder: Path) -> Made:
+    def make(X: Table, folder: Path, **options: Any) -> Made:
         given = give(X)
-        return Made(fit(given), given, folder)
+        return Made(fit(given, **options), given, folder)
 
     return make
 
@@ -71,22 +71,23 @@ def negatives(X: Table, folder: Path) -> Made:
     return Made(a1gm.fit(Y, negatives="allow"), Y, folder)
 
 
-def file_patterns(X: Table, folder: Path) -> Made:
+def file_patterns(X: Table, folder: Path, **options: Any) -> Made:
     path = file_ways.write_parquet(X, folder / "table.parquet")
-    fit = a1gm.fit_file(path, columns=containers.names_of(X))
+    names = containers.names_of(X)
+    fit = a1gm.fit_file(path, columns=names, batch_rows=3, **options)
     return Made(fit, containers.pandas_frame(X), folder)
 
 
-def file_masks(X: Table, folder: Path) -> Made:
+def file_masks(X: Table, folder: Path, **options: Any) -> Made:
     with file_ways.masks_on_disk():
-        return file_patterns(X, folder)
+        return file_patterns(X, folder, **options)
 
 
 def again(make: Maker, travel: Callable[[Any, Path], Any]) -> Maker:
     """The same kind after its fit has travelled."""
 
-    def made(X: Table, folder: Path) -> Made:
-        first = make(X, folder)
+    def made(X: Table, folder: Path, **options: Any) -> Made:
+        first = make(X, folder, **options)
         return first._replace(fit=travel(first.fit, folder))
 
     return made
@@ -103,21 +104,25 @@ KINDS: dict[str, Maker] = {
     "long": long,
     "weighted": weighted,
     "negatives": negatives,
-    "pieces": of(lambda X: ways.in_pieces(X).solve()),
-    "pieces without rows": of(lambda X: ways.in_pieces(X, keep_rows=False).solve()),
+    "pieces": of(lambda X, **options: ways.in_pieces(X, **options).solve()),
+    "pieces without rows": of(
+        lambda X, **options: ways.in_pieces(X, keep_rows=False, **options).solve()
+    ),
     "file, patterns": file_patterns,
     "file, masks": file_masks,
     "Dask array": of(a1gm.distributed.fit, ways.dask_array),
     "Dask frame": of(a1gm.distributed.fit, ways.dask_frame),
 }
 FILES = "file, patterns", "file, masks"
-LOADED = "sparse", "weighted", "negatives", "pieces without rows", *FILES
+LOADED = "sparse", "weighted", "negatives", "pieces", "pieces without rows", *FILES
 KINDS |= {
     "loaded": again(KINDS["in memory"], ways.loaded),
     "unpickled": again(KINDS["in memory"], unpickled),
     **{f"loaded {kind}": again(KINDS[kind], ways.loaded) for kind in LOADED},
-    **{f"unpickled {kind}": again(KINDS[kind], unpickled) for kind in FILES},
-    "unpickled weighted": again(weighted, unpickled),
+    **{
+        f"unpickled {kind}": again(KINDS[kind], unpickled)
+        for kind in (*FILES, "weighted", "pieces without rows")
+    },
 }
 # Kinds that know no single row: what asks for one is refused in words.
 WITHOUT_ROWS = {
@@ -126,6 +131,7 @@ WITHOUT_ROWS = {
     "Dask frame",
     *(name for name in KINDS if name.startswith("loaded file")),
     "loaded pieces without rows",
+    "unpickled pieces without rows",
 }
 # Kinds of another table or another cost, whose numbers are their own.
 OF_THEIR_OWN = {name for name in KINDS if "weighted" in name or "negatives" in name}

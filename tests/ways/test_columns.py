@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from a1gm.exceptions import (
     DataHintWarning,
     EmptyLineWarning,
 )
+from ways.ways import Noted, noted
 
 N_ROWS = 6
 Columns = dict[Any, list[Any]]
@@ -200,10 +199,6 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
     return frame
 
 
-def dask_frame(columns: Columns) -> Any:
-    return dd.from_pandas(pd.DataFrame(columns), npartitions=2, sort=False)
-
-
 def as_pandas(frame: Any) -> pd.DataFrame:
     if isinstance(frame, pd.DataFrame):
         return frame
@@ -221,29 +216,20 @@ def named(label: Any) -> str:
     return str(label).removesuffix(" 00:00:00")
 
 
-@contextmanager
-def caught():
-    """The package's warnings; any other is an error."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("error")
-        warnings.simplefilter("always", A1gmWarning)
-        yield found
-
-
-def outcome(fit: Any, filled: pd.DataFrame, found: list[Any]) -> Outcome:
+def outcome(fit: Any, filled: pd.DataFrame, found: Noted) -> Outcome:
     names = fit.row_labels
     return Outcome(
         [named(name) for name in fit.col_labels],
         None if names is None else [named(name) for name in names],
         filled,
-        {one.category for one in found},
+        found.classes,
     )
 
 
 def in_memory(make: Callable[[Columns], Any], fit_of=a1gm.fit):
     def ask(columns: Columns, folder: Path) -> Outcome:
         given = make(columns)
-        with caught() as found:
+        with noted() as found:
             fit = fit_of(given)
             filled = as_pandas(fit.impute(given))
         if isinstance(filled.index, pd.MultiIndex):
@@ -253,15 +239,10 @@ def in_memory(make: Callable[[Columns], Any], fit_of=a1gm.fit):
     return ask
 
 
-def write_csv(columns: Columns, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(columns)
-        lines.writerows(zip(*columns.values(), strict=True))
-
-
 WRITERS: dict[str, Callable[[Columns, Path], Any]] = {
-    ".csv": write_csv,
+    ".csv": lambda columns, path: pd.DataFrame(columns, dtype=object).to_csv(
+        path, index=False
+    ),
     ".parquet": lambda columns, path: pq.write_table(arrow_table(columns), path),
     ".feather": lambda columns, path: feather.write_feather(arrow_table(columns), path),
     ".xlsx": lambda columns, path: pd.DataFrame(columns).to_excel(path, index=False),
@@ -278,7 +259,7 @@ def of_file(suffix: str):
         path = folder / f"table{suffix}"
         out = folder / f"filled{suffix if suffix in READERS else '.csv'}"
         WRITERS[suffix](columns, path)
-        with caught() as found:
+        with noted() as found:
             fit = a1gm.fit_file(path)
             a1gm.impute_file(path, out, fit=fit)
         return outcome(fit, READERS[out.suffix](out), found)
@@ -309,7 +290,10 @@ WAYS: dict[str, Callable[[Columns, Path], Outcome]] = {
     "pandas": in_memory(pd.DataFrame),
     "polars": in_memory(polars_frame),
     "pyarrow": in_memory(arrow_table),
-    "Dask": in_memory(dask_frame, a1gm.distributed.fit),
+    "Dask": in_memory(
+        lambda columns: dd.from_pandas(pd.DataFrame(columns), 2, sort=False),
+        a1gm.distributed.fit,
+    ),
     "CSV": of_file(".csv"),
     "Parquet": of_file(".parquet"),
     "Feather": of_file(".feather"),

@@ -2,69 +2,38 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import a1gm
 from a1gm.exceptions import A1gmWarning, DataError, ParameterError
-from ways import containers, file_ways, ways
+from ways import containers, ways
+from ways.kinds import KINDS, WITHOUT_ROWS, of
 from ways.tables import TABLES, WEIGHTED, weights_of
+from ways.test_weights import made
 
 RTOL = 1e-8
 KEPT = {"uncertainty": True}
 
 
-def file(X, folder, **options):
-    path = file_ways.write_parquet(X, folder / "table.parquet")
-    return a1gm.fit_file(path, columns=containers.names_of(X), batch_rows=3, **options)
-
-
-def file_with_sums(X, folder):
-    fit = file(X, folder, **KEPT)
-    (folder / "table.parquet").unlink()  # it is not read again
-    return fit
-
-
-def file_of_masks(X, folder):
-    with file_ways.masks_on_disk():
-        return file(X, folder, **KEPT)
-
-
-def saved(make):
-    def again(X, folder):
-        return ways.loaded(make(X, folder), folder)
-
-    return again
-
-
-def pickled(make):
-    return lambda X, folder: pickle.loads(pickle.dumps(make(X, folder)))
-
-
+#: Kinds of fit that have the cells or read them again, and ones that kept their sums.
+WITH_CELLS = "in memory", "sparse", "file, patterns", "loaded", "unpickled"
+WITH_SUMS = (
+    *("pieces", "pieces without rows", "file, patterns", "file, masks"),
+    *("Dask array", "Dask frame", "loaded pieces", "loaded pieces without rows"),
+    *("unpickled pieces without rows", "loaded file, patterns"),
+    "unpickled file, patterns",
+)
 MAKERS = {
-    "in memory": lambda X, folder: a1gm.fit(X),
-    "by columns": lambda X, folder: a1gm.fit(np.asfortranarray(X)),
-    "polars": lambda X, folder: a1gm.fit(containers.polars_frame(X)),
-    "sparse": lambda X, folder: a1gm.fit(containers.sparse_table(X), absent="missing"),
-    "pieces": lambda X, _: ways.in_pieces(X, **KEPT).solve(),
-    "pieces without rows": lambda X, _: ways.in_pieces(
-        X, keep_rows=False, **KEPT
-    ).solve(),
-    "bytes": lambda X, _: ways.between_workers(X, **KEPT),
-    "file, read again": file,
-    "file": file_with_sums,
-    "file, masks": file_of_masks,
-    "Dask array": lambda X, _: a1gm.distributed.fit(ways.dask_array(X), **KEPT),
-    "Dask frame": lambda X, _: a1gm.distributed.fit(ways.dask_frame(X), **KEPT),
+    **{kind: KINDS[kind] for kind in (*WITH_CELLS, "loaded sparse")},
+    "by columns": of(a1gm.fit, np.asfortranarray),
+    "polars": of(a1gm.fit, containers.polars_frame),
+    "bytes": partial(of(ways.between_workers), **KEPT),
+    **{f"sums: {kind}": partial(KINDS[kind], **KEPT) for kind in WITH_SUMS},
 }
-for name in ("in memory", "sparse", "pieces", "pieces without rows", "file"):
-    MAKERS[f"{name}, loaded"] = saved(MAKERS[name])
-for name in ("in memory", "pieces without rows", "file"):
-    MAKERS[f"{name}, unpickled"] = pickled(MAKERS[name])
-GONE = ("without rows", "Dask", "file, loaded")
 
 
 @pytest.fixture(autouse=True)
@@ -108,8 +77,10 @@ def check(found, right, total):
 @pytest.mark.parametrize("maker", MAKERS)
 def test_every_way_is_as_sure(maker, table, tmp_path):
     X = TABLES[table]
-    fit = MAKERS[maker](X, tmp_path)
-    rows = not any(word in maker for word in GONE)
+    fit = MAKERS[maker](X, tmp_path).fit
+    if maker.startswith("sums: ") and "patterns" in maker:
+        (tmp_path / "table.parquet").unlink()  # it is not read again
+    rows = maker.removeprefix("sums: ") not in WITHOUT_ROWS
     right = answers(a1gm.fit(X))
     check(answers(fit, rows=rows), right, np.nansum(X))
     if right["dof"] > 0:
@@ -135,29 +106,18 @@ def test_the_statistics_are_their_definitions(table):
 
 
 @pytest.mark.parametrize("table", WEIGHTED)
-@pytest.mark.parametrize("way", ["sparse", "loaded", "unpickled", "by columns"])
+@pytest.mark.parametrize("way", ["sparse", "saved", "pickled", "by columns"])
 def test_weighted_fits_are_as_sure(way, table, tmp_path):
     X, V = TABLES[table], weights_of(table)
-    right = fit = a1gm.fit(X, weights=V)
-    if way == "sparse":
-        S = containers.sparse_table(X)
-        at = S.tocoo()
-        W = at.copy()
-        W.data = V[at.row, at.col]
-        fit = a1gm.fit(at, weights=W, absent="missing")
-    elif way == "loaded":
-        fit = ways.loaded(fit, tmp_path)
-    elif way == "unpickled":
-        fit = pickle.loads(pickle.dumps(fit))
-    else:
-        fit = a1gm.fit(np.asfortranarray(X), weights=np.asfortranarray(V))
-    check(answers(fit), answers(right), np.nansum(X))
+    fit, _ = made(way, "weights", X, V, tmp_path)
+    check(answers(fit), answers(a1gm.fit(X, weights=V)), np.nansum(X))
 
 
 # ------------------------------------------------------------------ what is not kept
 def test_what_was_not_kept_is_said_with_the_call_that_keeps_it(tmp_path):
     X = TABLES["random holes"]
-    for fit in (ways.in_pieces(X).solve(), ways.loaded(file(X, tmp_path), tmp_path)):
+    for kind in ("pieces", "loaded file, patterns"):
+        fit = KINDS[kind](X, tmp_path).fit
         assert np.isnan(fit.divergence)
         with pytest.raises(ParameterError, match="uncertainty=True"):
             fit.uncertainty()
@@ -181,11 +141,13 @@ def test_tables_with_and_without_the_sums_are_not_merged():
     assert taken.solve().uncertainty().dispersion > 0.0
 
 
-@pytest.mark.parametrize("way", ["pieces", "pieces without rows", "file", "Dask array"])
-def test_a_perfect_fit_is_perfect_from_sums(way, tmp_path):
+@pytest.mark.parametrize(
+    "kind", ["pieces", "pieces without rows", "file, patterns", "Dask array"]
+)
+def test_a_perfect_fit_is_perfect_from_sums(kind, tmp_path):
     X = np.outer(np.arange(1.0, 9.0), [3.0, 1.0, 4.0, 0.1]) / 7.0
     X[2, 2] = X[5, 0] = np.nan
-    fit = MAKERS[way](X, tmp_path)
+    fit = KINDS[kind](X, tmp_path, **KEPT).fit
     u = fit.uncertainty()
     assert u.dispersion == u.pearson_chi2 == u.deviance == fit.divergence == 0.0
     assert "perfect fit" in repr(u)
