@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from support.commands import run
 
 SALES = "shop,a,b,c,d\n" + "".join(
@@ -21,10 +20,3 @@ def test_the_verdict_comes_first(tmp_path):
     assert words.startswith(summary["verdict"])
     last = run("assess", tmp_path / "a.csv", "--hide", "last", "--seed", "3").stdout
     assert "last value" in last
-
-
-@pytest.mark.parametrize("hide", ["2", "first", "0"])
-def test_other_shares_are_refused(tmp_path, hide):
-    (tmp_path / "a.csv").write_text(SALES)
-    words = run("assess", tmp_path / "a.csv", "--hide", hide, code=2).stderr
-    assert "hide must be a share between 0 and 1, or" in words

@@ -9,17 +9,6 @@ import pytest
 from support.commands import run
 
 
-def test_impute_keeps_everything_else(sales, tmp_path):
-    done = run("impute", sales, "-o", tmp_path / "filled.csv")
-    before = sales.read_text().splitlines()
-    after = (tmp_path / "filled.csv").read_text().splitlines()
-    assert after[0] == before[0]
-    assert after[1] == before[1]
-    assert after[4] == before[4]
-    assert re.fullmatch(r"B,2021-05-01,20,(40|39\.9{6}\d*|40\.0{6}\d*),60", after[2])
-    assert "Filled 2 cells in 2 columns" in done.stderr
-
-
 def test_the_name_of_the_target_decides_the_delimiter(tmp_path):
     (tmp_path / "a.tsv").write_text("x\ty\n1\t2\n2\t\n")
     run("impute", tmp_path / "a.tsv", "-o", tmp_path / "a.csv")
@@ -46,14 +35,6 @@ def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
     for name in ("1.csv", "2.csv"):
         (tmp_path / "parts" / name).write_text("id,x,y\na,1,2\nb,2,\n")
     parts, out = tmp_path / "parts", tmp_path / "out.parquet"
-    done = run("impute", parts, "-o", out, code=2)
-    assert f"{out} is a stream or named like one file. Name a folder" in done.stderr
-    assert not out.exists()
-    for given in ([parts / "*.csv"], [parts / "1.csv", parts / "2.csv"]):
-        done = run("impute", *given, "-o", tmp_path / "two.csv", code=2)
-        assert (
-            "two.csv is a stream or named like one file. Name a folder" in done.stderr
-        )
     done = run("impute", parts, "-o", tmp_path / "out")
     assert f"{parts} (2 files): 4 rows" in done.stderr
     assert f"wrote 2 files to {tmp_path / 'out'}." in done.stderr
@@ -82,19 +63,12 @@ def test_what_cannot_be_known_stays_missing(csv, tmp_path):
 
 def test_a_saved_model_fills_other_files(sales, csv, tmp_path):
     run("fit", sales, "-o", tmp_path / "results", "-q")
-    model = tmp_path / "results" / "model.a1gm"
+    options = "--model", tmp_path / "results" / "model.a1gm", "--digits", 6
     new = csv("mar,name,jan,feb\n,E,50,\n6,F,,4\n")
-    run("impute", new, "-o", tmp_path / "b.csv", "--model", model, "--digits", 6)
-    found = (tmp_path / "b.csv").read_text()
+    found = run("impute", new, "-o", "-", *options).stdout
     assert found == "mar,name,jan,feb\n150,E,50,100\n6,F,2,4\n"
-    out = tmp_path / "c.csv"
-    done = run("impute", csv("jan,feb\n1,2\n"), "-o", out, "--model", model, code=2)
+    done = run("impute", csv("jan,feb\n1,2\n"), "-o", "-", *options, code=2)
     assert "no column 'mar'" in done.stderr
-    done = run("impute", sales, "-o", out, "--model", tmp_path / "none", code=2)
-    assert "does not exist" in done.stderr
-    model.write_bytes(b"not a model")
-    assert "model" in run("impute", sales, "-o", out, "--model", model, code=1).stderr
-    assert not out.exists()
 
 
 def test_a_saved_model_gives_the_intervals_of_its_own_table(csv, tmp_path):
@@ -105,26 +79,9 @@ def test_a_saved_model_gives_the_intervals_of_its_own_table(csv, tmp_path):
     assert run("impute", *how, "--model", tmp_path / "fit/model.a1gm").stdout == new
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [
-        ("a,a_low,b\n1,2,3\n,4,6\n3,5,9\n4,,13\n", 2, "which --interval would add"),
-        ("a,b\n1,2\n2,\n", 1, "0 degrees of freedom"),
-        ("a,b\n1,2\n2,\n", 1, "Leave out --interval"),
-    ],
-)
-def test_intervals_that_cannot_be_computed(csv, tmp_path, text, code, words):
-    options = "-o", tmp_path / "out.csv", "--interval", "0.9"
-    assert words in run("impute", csv(text), *options, code=code).stderr
-    assert not (tmp_path / "out.csv").exists()
-
-
 def test_what_is_refused_before_anything_is_written(tmp_path):
     table = pa.table({"x": pa.array([2**60 + 1, None], pa.int64()), "y": [1.0, 2.0]})
-    path, out = tmp_path / "a.parquet", tmp_path / "out"
+    path, out = tmp_path / "a.parquet", tmp_path / "out.csv"
     pq.write_table(table, path)
-    assert "--exclude x" in run("impute", path, "-o", f"{out}.csv", code=1).stderr
-    for given in ("typo/", "typo.csv"):  # seen: about the extension of the target only
-        words = run("impute", given, "-o", out, code=2).stderr
-        assert f"a1gm: {given} does not exist. Check the path." in words
-    assert list(tmp_path.iterdir()) == [path]
+    assert "--exclude x" in run("impute", path, "-o", out, code=1).stderr
+    assert not out.exists()

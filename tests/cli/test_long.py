@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -245,91 +244,7 @@ def test_intervals_of_pairs_are_those_of_the_wide_table(tmp_path):
     assert found[~found["sales_filled"]]["sales_low"].isna().all()
 
 
-LONG_TEXT = "--long shop,month,sales"
 NEEDED = "Numbers are needed in the column that --long names as the value."
-
-
-@pytest.mark.parametrize(
-    ("command", "text", "options", "code", "words"),
-    [
-        ("inspect", TEXT, "--long shop,month", 2, "three different columns"),
-        ("inspect", TEXT, "--long shop,month,shop", 2, "three different columns"),
-        ("impute -o -", TEXT, f"{LONG_TEXT} --by shop", 2, "three different columns"),
-        ("inspect", TEXT, "--long shop,month,price", 2, "no column 'price'"),
-        ("inspect", TEXT, f"{LONG_TEXT} --id note", 2, "drop --id"),
-        ("impute -o -", TEXT, "--by note", 2, "--by needs --long"),
-        ("impute -o -", TEXT, "--only-filled", 2, "--only-filled needs --long"),
-        ("impute -o -", TEXT, f"{LONG_TEXT} --by noet", 2, "Did you mean 'note'?"),
-        (
-            "impute -o -",
-            TEXT,
-            f"{LONG_TEXT} --by note --interval 0.9",
-            2,
-            "--interval and --by cannot be combined",
-        ),
-        (
-            "impute -o -",
-            TEXT,
-            f"{LONG_TEXT} --model m.a1gm",
-            2,
-            "a1gm.load(model).predict(frame)",
-        ),
-        (
-            "impute -o -",
-            TEXT.replace("shop", "sales_low") + "C,jan,4,\nD,jan,3,\nD,feb,9,\n",
-            "--long sales_low,month,sales --interval 0.9",
-            2,
-            "already has a column 'sales_low', which --interval would add",
-        ),
-        # Names are taken as they are written.
-        (
-            "inspect",
-            TEXT.replace("mon", " mon"),
-            LONG_TEXT,
-            2,
-            "Did you mean ' month'?",
-        ),
-        (
-            "inspect",
-            TEXT.replace("B,jan", ",jan"),
-            LONG_TEXT,
-            2,
-            "The key 'shop' is missing in a.csv, line 4",
-        ),
-        ("inspect", TEXT.replace("20.50", "-20.50"), LONG_TEXT, 1, "a.csv, line 3"),
-        (
-            "impute -o -",
-            TEXT.replace("A,feb", "\nA,feb") + "A,jan,3,\n",
-            LONG_TEXT,
-            2,
-            "in a.csv, line 2 and a.csv, line 8 (1",
-        ),
-        ("inspect", TEXT, "--long shop,month,note", 1, NEEDED),
-        (
-            "inspect",
-            TEXT.replace("20.50", "?"),
-            LONG_TEXT,
-            1,
-            f"pass --missing '?'. {NEEDED}",
-        ),
-        *(
-            # Another delimiter is named before columns that do not exist.
-            (
-                "inspect",
-                "shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n",
-                options,
-                1,
-                "every row is split by ';'. Pass --delimiter ';'.",
-            )
-            for options in (LONG_TEXT, "--columns sales", "--id shop", "--exclude shop")
-        ),
-    ],
-)
-def test_refusals(tmp_path, monkeypatch, command, text, options, code, words):
-    monkeypatch.chdir(tmp_path)
-    Path("a.csv").write_text(text)
-    name, *out = command.split()
-    assert words in run(name, "a.csv", *out, *options.split(), code=code).stderr
 
 
 def test_text_in_typed_files_and_in_columns_of_a_model(tmp_path, csv):

@@ -51,23 +51,6 @@ def test_each_table_may_be_a_folder_of_parts(shared):
     assert found[0] == found[1]
 
 
-def test_nmmf_refuses_what_does_not_match(shared):
-    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
-    assert "--y or --z" in run("nmmf", x, "-o", out, code=2).stderr
-    (shared / "z2.csv").write_text("user,age\ncid,30\nann,10\ndan,20\n")
-    done = run("nmmf", x, "--z", shared / "z2.csv", "--id", "user", "-o", out, code=2)
-    assert "'bob' is in only one" in done.stderr
-    (shared / "z3.csv").write_text("user,age\ncid,30\n")
-    options = ["--z", shared / "z3.csv", "-o", out]
-    done = run("nmmf", x, *options, code=2)
-    assert "is in only one" in done.stderr
-    done = run("nmmf", x, *options, "--exclude", "user", code=2)
-    assert "has 1 row and" in done.stderr
-    done = run("nmmf", x, "--y", z, "-o", out, code=2)
-    assert "no column 'p'" in done.stderr
-    assert not out.exists()
-
-
 def test_nmmf_calls_rows_and_columns_by_name(shared):
     x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
     x.write_text("user,p,q\nann,1,\nbob,,\ncid,3,\n")

@@ -22,11 +22,6 @@ def test_names_are_split_at_commas_outside_quotes():
     assert split_names(None) == []
 
 
-def test_a_command_has_no_options_of_others():
-    done = run("inspect", CSV / "plain.csv", "--by", "x", code=2)
-    assert "No such option" in done.stderr
-
-
 @pytest.mark.parametrize("name", ["Reading a.csv", "Reading [/red].csv"])
 def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys, name):
     monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)

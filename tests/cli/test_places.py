@@ -103,24 +103,3 @@ def test_results_that_are_new_all_the_same_are_named(tmp_path, monkeypatch):
     words = run("fit", CSV / "plain.csv", "-o", out, code=1).stderr
     assert f"no more New in {out}: row_factor.csv, col_factor.csv, " in words
     assert "model" not in {path.stem for path in out.iterdir()}
-
-
-# Usage
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["impute", CSV / "nothing.csv", "-o", "-"], "does not exist"),
-        (["impute", CSV / "plain.csv", "-o", "-", "--columns", "q"], "no column 'q'"),
-        (["impute", CSV / "plain.csv", "-o", "-", "--decimal", ";"], "decimal"),
-        (["impute", CSV / "plain.csv", "-o", "-", "--json"], "standard output"),
-        (["impute", CSV / "plain.csv"], "--out"),
-        (["inspect", CSV / "plain.csv", "--negatives", "maybe"], "--negatives"),
-    ],
-)
-def test_bad_usage(arguments, word):
-    done = run(*arguments, code=2)
-    assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
