@@ -15,11 +15,10 @@ from a1gm._base.version import __version__ as __version__
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot, report
     from a1gm._api.assess import Assessment, assess
-    from a1gm._api.fit import fit, impute
+    from a1gm._api.fit import fit, impute, load
     from a1gm._api.fit_file import fit_file, impute_file
     from a1gm._api.fit_long import fit_long
     from a1gm._api.fit_many import fit_groups, fit_many
-    from a1gm._api.load import load
     from a1gm._api.pattern_table import PatternTable
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits
@@ -62,11 +61,10 @@ __all__ = [
 # Loaded on first use: modules and the names that they hold; other names are modules.
 _NAMES = {
     "_api.assess": ("Assessment", "assess"),
-    "_api.fit": ("fit", "impute"),
+    "_api.fit": ("fit", "impute", "load"),
     "_api.fit_file": ("fit_file", "impute_file"),
     "_api.fit_long": ("fit_long",),
     "_api.fit_many": ("fit_groups", "fit_many"),
-    "_api.load": ("load",),
     "_api.pattern_table": ("PatternTable",),
     "_fit.fit": ("RankOneFit",),
     "_fit.many": ("ManyFits",),

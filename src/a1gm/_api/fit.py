@@ -1,8 +1,9 @@
-"""``a1gm.fit`` and ``a1gm.impute``: read, observe, solve, fill."""
+"""``a1gm.fit``, ``a1gm.impute`` and ``a1gm.load``: read, observe, solve, fill."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,6 +15,7 @@ from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, produ
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy, warn_about
+from a1gm._fit.save import read_fit
 from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
@@ -214,6 +216,43 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
 
 
+def load(path: str | os.PathLike[str]) -> RankOneFit:
+    """Read a fit that ``fit.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Nothing in it is executed, and everything is checked before it is
+        used.
+
+    Returns
+    -------
+    RankOneFit
+        The same factors, certificate and fates of cells; the data
+        themselves are not in the file. Names that are neither numbers nor text, such
+        as periods and times, come back as text; their original types are accepted, too.
+
+    Raises
+    ------
+    FileFormatError
+        The file is damaged, hostile, of something else, or of another release.
+    MissingFileError
+        There is no such file; it is a ``FileNotFoundError`` as well.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm, tempfile, pathlib
+    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
+    >>> a1gm.fit(X).save(path)
+    >>> a1gm.load(path).impute(X)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    solved, rows, table, options = read_fit(path)
+    return RankOneFit(solved, rows, table, **options)
+
+
 def _check_rank(given: dict[str, Any]) -> None:
     """Accept ``rank=1`` and ``n_components=1``; any other rank raises and explains."""
     for name, value in given.items():
@@ -287,11 +326,7 @@ def fit_patterns(
         **more,
     )
     fit = RankOneFit(
-        solved,
-        rows,
-        table,
-        tol=options.tol,
-        on_undetermined=options.on_undetermined,
+        solved, rows, table, tol=options.tol, on_undetermined=options.on_undetermined
     )
     if policy is not None and not fit._is_sure:
         warn_about(fit, policy)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import (
-    DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
-    WARNINGS,
-    FitOptions,
-    fit_rows,
-)
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, WARNINGS, FitOptions, fit_rows
 from a1gm._api.fit_long import check_duplicates
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -23,7 +18,7 @@ from a1gm._fit.many import ManyFits
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.long import Duplicates, Side, read_groups
-from a1gm._rows.read import AnyRows, is_triangle, read_input, read_triangles
+from a1gm._rows.read import is_triangle, read_input, read_triangles
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -221,7 +216,6 @@ def fit_groups(
         groups.tables,
         (groups.rows, groups.cols),
         options,
-        named=groups.named,
         parts=groups.parts,
         backend=groups.backend,
         value=groups.names[2],
@@ -235,13 +229,14 @@ def fit_tables(
     sides: tuple[Side, Side],
     options: FitOptions,
     *,
-    named: Callable[[int], AnyRows] | None = None,
+    value: Any = None,
     **more: Any,
 ) -> ManyFits:
     """Fit tables that were read, one after the other, and warn once for all of them.
 
-    An error in place of a table is that of reading it. ``named`` gives a table with
-    the labels that its error mentions; ``more`` is passed to ``ManyFits``.
+    An error in place of a table is that of reading it. Groups of a long frame have a
+    ``value``, and get the labels that an error mentions when there is one. ``more`` is
+    passed to ``ManyFits``.
     """
     fits: dict[int, RankOneFit] = {}
     failed: dict[int, A1gmError] = {}
@@ -254,9 +249,11 @@ def fit_tables(
             fits[k] = fit_rows(table, options, policy=policy)
         except A1gmError as error:
             failed[k] = error
-            if named is not None:
+            if value is not None and table.row_labels is None:
+                rows, cols = (side.labels(k) for side in sides)
+                named = {"row_labels": rows, "col_labels": cols, "name": str(value)}
                 try:
-                    fit_rows(named(k), options, policy=policy)
+                    fit_rows(replace(table, **named), options, policy=policy)
                 except A1gmError as same:
                     failed[k] = same
     of_all = f"of {counted(len(tables), 'table')}"
@@ -279,7 +276,7 @@ def fit_tables(
             first = text_of_label(doubtful[0])
             what = f"In {len(doubtful):,} {of_all} {text}. The first is {first}"
             warn_user(category(what, See("many[key]"), ".", count=len(doubtful)))
-    return ManyFits(keys, fits, failed, *sides, **more)
+    return ManyFits(keys, fits, failed, *sides, value=value, **more)
 
 
 #: The warnings about a fit, each given once for all tables.

@@ -264,10 +264,10 @@ MOST_DIGITS = 17
 
 def check_rounding(how: Any) -> None:
     """Raise unless ``round`` is None, ``"auto"`` or a number of digits."""
+    if how is None or how == "auto":
+        return
     is_number = isinstance(how, Integral) and not isinstance(how, bool)
-    if is_number and abs(how) > MOST_DIGITS:
-        is_number = False  # a float64 has no more digits
-    if how is not None and how != "auto" and not is_number:
+    if not is_number or abs(how) > MOST_DIGITS:  # a float64 has no more digits
         raise ParameterError(
             'round must be None, "auto" or a whole number of digits between '
             f"-{MOST_DIGITS} and {MOST_DIGITS}, got {how!r}."

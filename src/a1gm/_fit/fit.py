@@ -594,10 +594,8 @@ class RankOneFit(Solution):
             A copy of X, of the same kind, with its missing cells filled. Every value
             that X has is kept, also one of weight 0.
         """
-        if on_undetermined is not None:
-            check_on_undetermined(on_undetermined)
-        if round is not None:
-            check_rounding(round)
+        check_on_undetermined(on_undetermined)
+        check_rounding(round)
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
             if round is not None:

@@ -16,11 +16,7 @@ from a1gm._fit.table import Table
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
 from a1gm._rows.read import AnyRows
-from a1gm.exceptions import (
-    ParameterError,
-    TableTooLargeError,
-    UndeterminedWarning,
-)
+from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 Fitted = Callable[[Ints, Ints], Floats]

@@ -17,15 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
-from a1gm._base.types import (
-    AnyArray,
-    Bools,
-    Fate,
-    Floats,
-    Ints,
-    Negatives,
-    SmallInts,
-)
+from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, SmallInts
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.patterns import weighted_counts

@@ -440,13 +440,6 @@ class Groups:
     rows: Side
     cols: Side
 
-    def named(self, k: int) -> AnyRows:
-        """A group with the labels of its rows and columns."""
-        table, name = self.tables[k], str(self.names[2])
-        assert not isinstance(table, A1gmError)
-        row, col = self.rows.labels(k), self.cols.labels(k)
-        return replace(table, row_labels=row, col_labels=col, name=name)
-
 
 def read_groups(
     given: Any, by: Any, keys: Sequence[Any], value: Any, duplicates: Duplicates

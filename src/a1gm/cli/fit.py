@@ -38,8 +38,7 @@ def fit(
     file: TableArgument,
     out: FolderOption,
     format: Annotated[
-        str,
-        typer.Option(help="The format of the factors.", **one_of("csv", "parquet")),
+        str, typer.Option(help="The format of the factors.", **one_of("csv", "parquet"))
     ] = "csv",
     *,
     options: Options,

@@ -43,12 +43,10 @@ def nmmf(
     ],
     out: FolderOption,
     y: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A table with the columns of X."),
+        str | None, typer.Option(metavar="FILE", help="A table with the columns of X.")
     ] = None,
     z: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A table with the rows of X."),
+        str | None, typer.Option(metavar="FILE", help="A table with the rows of X.")
     ] = None,
     alpha: Annotated[
         float, typer.Option(metavar="NUMBER", help="The weight of Y.")

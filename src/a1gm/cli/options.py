@@ -29,8 +29,7 @@ TableArgument: TypeAlias = Annotated[
     ),
 ]
 FolderOption: TypeAlias = Annotated[
-    str,
-    typer.Option("--out", "-o", metavar="PATH", help="The folder for the results."),
+    str, typer.Option("--out", "-o", metavar="PATH", help="The folder for the results.")
 ]
 _SHOW_AFTER_SECONDS = 1.0
 #: Replacements for characters that a stream cannot encode.

@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, listed, shown
-from a1gm.cli.options import (
-    Options,
-    UsageError,
-    progress_bar,
-    split_names,
-    to_json,
-)
+from a1gm.cli.options import Options, UsageError, progress_bar, split_names, to_json
 from a1gm.exceptions import OutputError, UndeterminedError
 
 if TYPE_CHECKING:

@@ -16,11 +16,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import (
-    _get_feature_names,
-    _num_features,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _get_feature_names, _num_features, check_is_fitted
 
 from a1gm._base.types import Absent, AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user

@@ -17,11 +17,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._fit.place import kernel_sums
-from a1gm._fit.residuals import (
-    UNDERFLOW,
-    absent_zeros,
-    fitted_cells,
-)
+from a1gm._fit.residuals import UNDERFLOW, absent_zeros, fitted_cells
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input

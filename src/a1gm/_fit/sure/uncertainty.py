@@ -529,12 +529,7 @@ class Uncertainty(Errors):
 
     # --------------------------------------------------------------------- intervals
     def interval(
-        self,
-        X: Any,
-        level: float = 0.95,
-        *,
-        weights: Any = None,
-        exposure: Any = None,
+        self, X: Any, level: float = 0.95, *, weights: Any = None, exposure: Any = None
     ) -> tuple[Any, Any]:
         """Bounds of where the values of missing cells will lie.
 
