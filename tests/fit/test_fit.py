@@ -249,16 +249,6 @@ def test_the_fit_does_not_write_to_shared_arrays():
     assert (two.row_factor != 7.0).all()
 
 
-def test_streamed_fits_say_what_they_do_not_hold():
-    table = a1gm.PatternTable(keep_rows=False).update(np.ones((3, 2)))
-    fit = table.solve()
-    with pytest.raises(ParameterError, match="keep_rows=True"):
-        _ = fit.row_factor
-    assert np.isnan(fit.divergence)
-    np.testing.assert_allclose(fit.transform(np.ones((1, 2))), [2.0])
-    assert "3 x 2" in repr(fit)
-
-
 @pytest.mark.parametrize("X", [[[1.0, 2.0], [nan, nan]], [[1.0, nan], [2.0, nan]]])
 def test_rows_and_columns_of_nothing_are_raised_for_when_asked(X):
     with pytest.raises(UndeterminedError, match="Nothing is observed in"):

@@ -34,12 +34,6 @@ def test_the_rows_of_the_fit_get_their_own_factors(X):
     np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-8)
 
 
-def test_the_formula():
-    h = np.array([0.2, 0.3, 0.5])
-    X = np.array([[1.0, 2.0, 3.0], [1.0, nan, 3.0], [nan, nan, 4.0], [0.0, nan, 0.0]])
-    np.testing.assert_allclose(row_factors(X, h), [6.0, 4.0 / 0.7, 8.0, 0.0])
-
-
 def test_each_row_minimises_its_own_divergence():
     rng = np.random.default_rng(1)
     h = rng.dirichlet(np.ones(6))
@@ -64,12 +58,6 @@ def test_rows_that_cannot_be_known():
     assert np.isnan(got[1:]).all()  # 2 / 0, an unknown column, nothing
 
 
-def test_columns_without_a_factor_are_left_out():
-    h = np.array([0.5, nan, 0.5])
-    X = np.array([[1.0, 7.0, 1.0]])
-    np.testing.assert_allclose(row_factors(X, h), [2.0])
-
-
 def test_a_row_whose_sum_is_above_the_largest_float():
     rows = np.array([[1.0, nan], [1e308, 1.5e308]])
     with pytest.raises(NotRepresentableError, match="row 1 "):
@@ -84,24 +72,6 @@ def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
 
 
 # ------------------------------------------------------------------- filling rows
-@pytest.fixture
-def table():
-    rng = np.random.default_rng(0)
-    X = rng.poisson(5, (30, 6)).astype(float)
-    X[rng.random(X.shape) < 0.3] = nan
-    return X
-
-
-def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
-    fit = a1gm.fit(table)
-    columns, expected = fit._columns, fit.impute(table)
-    for start in (0, 10, 29):
-        rows = table[start : start + 10]
-        before = rows.copy()
-        np.testing.assert_allclose(columns.fill(rows), expected[start : start + 10])
-        np.testing.assert_array_equal(rows, before)
-
-
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 @pytest.mark.parametrize(
     "X",
