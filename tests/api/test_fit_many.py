@@ -30,7 +30,7 @@ from a1gm.exceptions import (
 )
 
 nan = np.nan
-SAMPLES = ["s1", "s2", "s3"]
+SAMPLES, KEYS = ["s1", "s2", "s3"], ["peptide", "sample"]
 
 
 def stack_of(n: int = 6) -> np.ndarray:
@@ -66,13 +66,14 @@ def same(found: a1gm.RankOneFit, X: np.ndarray) -> None:
         np.ma.masked_invalid,
         lambda stack: [pd.DataFrame(table) for table in stack],
         lambda stack: [table.tolist() for table in stack],
+        lambda stack: [sp.csr_array(np.nan_to_num(table)) for table in stack],
     ],
 )
 def test_a_stack_is_fitted_table_by_table(make):
-    stack = stack_of()
-    many = a1gm.fit_many(make(stack))
+    stack, tables = stack_of(), make(stack_of())
+    is_sparse = isinstance(tables, list) and sp.issparse(tables[0])
+    many = a1gm.fit_many(tables, absent="missing" if is_sparse else None)
     assert list(many) == list(range(6))
-    assert len(many) == 6
     assert many.failed == {}
     for key, fit in many.items():
         same(fit, stack[key])
@@ -87,21 +88,11 @@ def test_tables_by_key_keep_their_names():
     many = a1gm.fit_many(frames)
     assert list(many) == ["a", "b"]
     assert list(many["b"].row_labels) == list("wxyz")
-    assert many["b"].predict("x", "s3") == pytest.approx(
-        a1gm.fit(stack[1]).predict(1, 2)
-    )
+    same(many["b"], stack[1])
     rows, columns = many.to_frames()
     assert rows.columns.tolist() == ["table", "row", "row_factor", "row_block"]
     assert columns["column"].tolist() == SAMPLES * 2
     assert (many["a"].impute(frames["a"]).notna()).all(axis=None)
-
-
-def test_sparse_tables_are_told_what_is_absent():
-    stack = stack_of(2)
-    tables = [sp.csr_array(np.nan_to_num(table)) for table in stack]
-    many = a1gm.fit_many(tables, absent="missing")
-    for key, fit in many.items():
-        same(fit, stack[key])
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
@@ -124,12 +115,8 @@ def test_tables_that_fail_do_not_stop_the_others():
     with pytest.warns(SkippedWarning, match=r"4 of 6 tables.*The first is 2") as said:
         many = a1gm.fit_many(tables)
     assert len(said) == 1
-    assert [type(why) for why in many.failed.values()] == [
-        DataError,
-        NotNumericError,
-        NegativeValuesError,
-        DataError,
-    ]
+    wrong = [DataError, NotNumericError, NegativeValuesError, DataError]
+    assert [type(why) for why in many.failed.values()] == wrong
     assert list(many) == [0, 1]
     assert 4 not in many
     with pytest.raises(LabelError, match="table 4 could not be fitted: Negative"):
@@ -221,13 +208,15 @@ def test_tables_without_keys_are_found_by_place():
 
 
 # ---------------------------------------------------------------------------- groups
+@pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("make", [lambda f: f, pl.from_pandas, pa.Table.from_pandas])
-def test_groups_of_a_long_frame(make):
+def test_groups_of_a_long_frame(make, is_sparse, monkeypatch):
+    if is_sparse:  # never spread out
+        monkeypatch.setattr("a1gm._rows.long.SPARSE", 0)
+        monkeypatch.setattr("a1gm._rows.long.SMALL_TABLE", 0)
     stack = stack_of()
     frame = make(long_of(stack))
-    many = a1gm.fit_groups(
-        frame, by="protein", keys=["peptide", "sample"], value="value"
-    )
+    many = a1gm.fit_groups(frame, by="protein", keys=KEYS, value="value")
     assert list(many) == [f"P{k}" for k in range(6)]
     for k, fit in enumerate(many.values()):
         same(fit, stack[k])
@@ -238,8 +227,8 @@ def test_groups_of_a_long_frame(make):
     assert np.asarray(filled["peptide"]).tolist()[:2] == ["P0-1", "P0-3"]
     expected = [many["P0"].predict("P0-1", "s3"), many["P0"].predict("P0-3", "s1")]
     np.testing.assert_allclose(np.asarray(filled["value"])[:2], expected)
-    every = many.fill_long(only_missing=False)
-    assert len(every) == 6 * 12
+    assert len(filled) == 12
+    assert len(many.fill_long(only_missing=False)) == 6 * 12
     rows, _ = many.to_frames()
     assert type(rows) is type(frame)
     assert np.asarray(rows["protein"]).tolist() == np.repeat(list(many), 4).tolist()
@@ -250,23 +239,23 @@ def test_groups_of_a_long_frame(make):
 def test_groups_in_any_order_of_rows():
     stack = stack_of()
     frame = long_of(stack).sample(frac=1.0, random_state=1)
-    many = a1gm.fit_groups(frame, "protein", ["peptide", "sample"], "value")
+    many = a1gm.fit_groups(frame, "protein", KEYS, "value")
     assert list(many) == list(dict.fromkeys(frame["protein"]))
     for key, fit in many.items():
         own = frame[frame["protein"] == key]
         assert list(fit.row_labels) == list(dict.fromkeys(own["peptide"]))
-        right = a1gm.fit_long(own, ["peptide", "sample"], "value")
+        right = a1gm.fit_long(own, KEYS, "value")
         np.testing.assert_allclose(fit.predict(own), right.predict(own), rtol=1e-12)
 
 
 def test_groups_by_several_columns():
     stack = stack_of(4)
     frame = long_of(stack)
-    frame.insert(0, "lab", frame["protein"].map({"P0": 1, "P1": 1, "P2": 2, "P3": 2}))
-    frame["protein"] = frame["protein"].map(
-        {"P0": "A", "P1": "B", "P2": "A", "P3": "B"}
-    )
-    many = a1gm.fit_groups(frame, ["lab", "protein"], ["peptide", "sample"], "value")
+    proteins = ["P0", "P1", "P2", "P3"]
+    labs = dict(zip(proteins, [1, 1, 2, 2], strict=True))
+    frame.insert(0, "lab", frame["protein"].map(labs))
+    frame["protein"] = frame["protein"].map(dict(zip(proteins, "ABAB", strict=True)))
+    many = a1gm.fit_groups(frame, ["lab", "protein"], KEYS, "value")
     assert list(many) == [(1, "A"), (1, "B"), (2, "A"), (2, "B")]
     same(many[2, "A"], stack[2])
     rows, _ = many.to_frames()
@@ -274,53 +263,46 @@ def test_groups_by_several_columns():
     assert rows["lab"].tolist() == [1] * 8 + [2] * 8
 
 
-def test_sparse_groups_are_never_spread_out(monkeypatch):
-    monkeypatch.setattr("a1gm._rows.long.SPARSE", 0)
-    monkeypatch.setattr("a1gm._rows.long.SMALL_TABLE", 0)
-    stack = stack_of()
-    many = a1gm.fit_groups(long_of(stack), "protein", ["peptide", "sample"], "value")
-    for k, fit in enumerate(many.values()):
-        same(fit, stack[k])
-    assert len(many.fill_long()) == 12
-
-
 def test_groups_that_fail_are_listed_with_their_labels():
     frame = long_of(stack_of(3))
     frame.loc[3, "value"] = -1.0
     frame = pd.concat([frame, frame.iloc[[-1]]])
     with pytest.warns(SkippedWarning, match="2 of 3 tables"):
-        many = a1gm.fit_groups(frame, "protein", ["peptide", "sample"], "value")
+        many = a1gm.fit_groups(frame, "protein", KEYS, "value")
     assert list(many) == ["P1"]
     assert "value['P0-1', 's1'] = -1" in str(many.failed["P0"])
     why = many.failed["P2"]
     assert isinstance(why, LabelError)
     assert "('P2-3', 's3') occurs twice, in row 29 and row 30" in str(why)
     with pytest.warns(SkippedWarning, match="1 of 3 tables"):
-        summed = a1gm.fit_groups(
-            frame, "protein", ["peptide", "sample"], "value", duplicates="sum"
-        )
+        summed = a1gm.fit_groups(frame, "protein", KEYS, "value", duplicates="sum")
     own = frame[frame["protein"] == "P2"]
-    right = a1gm.fit_long(own, ["peptide", "sample"], "value", duplicates="sum")
+    right = a1gm.fit_long(own, KEYS, "value", duplicates="sum")
     np.testing.assert_allclose(summed["P2"].predict(own), right.predict(own))
     assert len(summed["P2"].fill_long()) == 2
 
 
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("prot", "no column 'prot'"),
+        ("sample", "column of its own"),
+        ([], r"by names no column\. a1gm.fit_long"),
+    ],
+)
+def test_bad_columns_of_groups(by, words):
+    with pytest.raises(ParameterError, match=words):
+        a1gm.fit_groups(long_of(stack_of(2)), by, KEYS, "value")
+
+
 def test_bad_calls_of_groups():
     frame = long_of(stack_of(2))
-    keys = ["peptide", "sample"]
-    with pytest.raises(ParameterError, match="no column 'prot'"):
-        a1gm.fit_groups(frame, "prot", keys, "value")
-    with pytest.raises(ParameterError, match="column of its own"):
-        a1gm.fit_groups(frame, "sample", keys, "value")
-    with pytest.raises(ParameterError, match=r"by names no column\. a1gm.fit_long"):
-        a1gm.fit_groups(frame, [], keys, "value")
+    series = frame.set_index(["protein", *KEYS])["value"]
     with pytest.raises(DataError, match=r"has 3\. Make a frame of it with series"):
-        a1gm.fit_groups(
-            frame.set_index(["protein", *keys])["value"], "protein", keys, 0
-        )
+        a1gm.fit_groups(series, "protein", KEYS, 0)
     frame.loc[4, "protein"] = None
     with pytest.raises(LabelError, match="The key 'protein' is missing in row 4"):
-        a1gm.fit_groups(frame, "protein", keys, "value")
+        a1gm.fit_groups(frame, "protein", KEYS, "value")
     with pytest.raises(ParameterError, match="not the groups of a long table"):
         a1gm.fit_many(stack_of(2)).fill_long()
 
