@@ -17,7 +17,7 @@ from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._fit.sure.arguments import check_level
-from a1gm._observe.accumulate import Gathered
+from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.observe import observe
 from a1gm._rows.files.source import (
     FORMATS,
@@ -178,11 +178,11 @@ def fit_files(
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
-                gathered = Gathered(
+                gathered = Accumulator(
                     len(piece.names),
-                    in_file=True,
-                    signed=options.negatives == "allow",
                     scatter=uncertainty,
+                    rows="file",
+                    beyond="raise" if options.negatives == "allow" else "bits",
                 )
             try:
                 seen = observe(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import tempfile
 import weakref
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from a1gm._base.bits import names_of_rows, pack_bits
+from a1gm._base.bits import names_of_rows
 from a1gm._base.float_range import shifted
-from a1gm._base.types import AnyArray, Floats, Words
+from a1gm._base.types import AnyArray, Floats
 from a1gm._kernel import kernel
 from a1gm._observe.patterns import Patterns
 from a1gm.exceptions import Option, OutputError, TableTooLargeError
@@ -101,7 +101,8 @@ class Accumulator:
 
     Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order of
     the pieces leaves no trace in them; those of the scatter stand beside them, in as
-    many columns more. All are those of the data times ``2**-exponent``.
+    many columns more. All are those of the data times ``2**-exponent``. Where patterns
+    are too many, the bits of every row and the sums of the columns are kept instead.
 
     Parameters
     ----------
@@ -113,7 +114,17 @@ class Accumulator:
         Where to keep the sum and the pattern of each row.
     room : int
         Rows for which there is room in memory from the beginning.
+    beyond : {None, "bits", "raise"}
+        What to do where the patterns need too much memory: nothing, keep the bits of
+        the rows, which have no signs, or raise TableTooLargeError.
+
+    Attributes
+    ----------
+    keeps_table, scatter : bool
+        Whether patterns, and the scatter of the cells, are kept so far.
     """
+
+    keeps_table = True
 
     def __init__(
         self,
@@ -122,6 +133,7 @@ class Accumulator:
         scatter: bool = False,
         rows: str | None = None,
         room: int = 0,
+        beyond: Literal["bits", "raise"] | None = None,
     ) -> None:
         self.n_cols, self.scatter = n_cols, scatter
         self.exponent = self.n_negative = 0
@@ -133,9 +145,11 @@ class Accumulator:
         self._logs = np.zeros((2, 2))  # hi and lo
         self.sums: RowArray | None = None
         self.pattern_of_row: RowArray | None = None
+        self._beyond = beyond
+        self._kept: Any = {"in_file": rows == "file", "room": room}
         if rows is not None:
-            self.sums = RowArray("f8", in_file=rows == "file", room=room)
-            self.pattern_of_row = RowArray("i4", in_file=rows == "file", room=room)
+            self.sums = RowArray("f8", **self._kept)
+            self.pattern_of_row = RowArray("i4", **self._kept)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -149,6 +163,11 @@ class Accumulator:
 
         ``names`` are those of its patterns, where they are known already.
         """
+        if self._beyond is not None and not self._has_room(new):
+            self._change_to_bits()
+        if not self.keeps_table:
+            self._append_bits(new)
+            new, names = _total(new), [b""]
         if self.scatter and new.squares is None:
             self._forget_scatter()
         sums = new.sums if not self.scatter else np.hstack([new.sums, new.squares])
@@ -174,8 +193,9 @@ class Accumulator:
         if self.scatter:
             self._add_logs(new)
         self.n_negative += new.n_negative
-        if self.sums is not None and self.pattern_of_row is not None:
+        if self.sums is not None:
             self.sums.append(row_sums, new.exponent)
+        if self.pattern_of_row is not None:
             self.pattern_of_row.append(found)
         return found
 
@@ -187,16 +207,22 @@ class Accumulator:
         """All pieces together, with the rows if they are kept."""
         m, n = self.n_cols, len(self)
         both = self._hi[:n] + self._lo[:n]
-        keys = np.frombuffer(b"".join(self._index), np.uint64).reshape(n, -(-m // 64))
-        found = Patterns(m, keys, sums=both, exponent=self.exponent)
+        found = Patterns(m, exponent=self.exponent, n_negative=self.n_negative)
+        if self.sums is not None:
+            found.sum_of_row = self.sums.at_exponent(self.exponent)
+        if not self.keeps_table:
+            found.keys = self._bits.array()
+            found.positive = self._positive.array() if self._has_zeros else None
+            found.row_margin, found.col_margin = found.sum_of_row, both[0]
+            return found
+        words = np.frombuffer(b"".join(self._index), np.uint64)
+        found.keys, found.sums = words.reshape(n, -(-m // 64)), both
         found.counts, found.zero_counts = (c[:n].copy() for c in self._counts)
-        found.n_negative = self.n_negative
         if self.scatter:
             found.sums = np.ascontiguousarray(both[:, :m])
             found.squares = np.ascontiguousarray(both[:, m:])
             found.logs = self._logs.sum(axis=0)
-        if self.sums is not None and self.pattern_of_row is not None:
-            found.sum_of_row = self.sums.at_exponent(self.exponent)
+        if self.pattern_of_row is not None:
             found.pattern_of_row = self.pattern_of_row.array()
         return found
 
@@ -207,6 +233,56 @@ class Accumulator:
         found.low = np.ascontiguousarray(self._lo[:n, :m])
         return found
 
+    # ------------------------------------------------------------------------- bits
+    def _has_room(self, new: Patterns) -> bool:
+        """Whether the patterns of a piece fit into the memory that is allowed."""
+        if not new.is_table:
+            return False
+        n = len(self) + self.count_new(names_of_rows(new.keys))
+        need = bytes_needed(n, self.n_cols, scatter=self.scatter)
+        if self._beyond == "bits":
+            return need <= TABLE_BYTES
+        if need > SIGNED_BYTES:
+            raise TableTooLargeError(
+                "With ",
+                Option("negatives", "allow"),
+                " a sum per pattern of holes is kept, and these would need "
+                f"{need:,} bytes. Leave out columns with ",
+                Option("exclude"),
+                ", or mark the negative cells as missing.",
+            )
+        return True
+
+    def _change_to_bits(self) -> None:
+        """Write down the bits of all rows so far, and forget the patterns."""
+        words = (-(-self.n_cols // 64),)
+        self._bits = RowArray("u8", words, **self._kept)
+        self._positive = RowArray("u8", words, **self._kept)
+        self._has_zeros = False
+        self._forget_scatter()
+        if len(self):
+            before = self.patterns()
+            self._append_bits(before)
+            self._hi, self._lo = before.col_sums[None], np.zeros((1, self.n_cols))
+            self._index, self._counts = {b"": 0}, np.zeros((2, 1), np.int64)
+        self.keeps_table, self._beyond, self.pattern_of_row = False, None, None
+
+    def _append_bits(self, new: Patterns) -> None:
+        """Write down the observed and the positive bits of rows."""
+        keys, above = new.mask_words()
+        for start in range(0, new.n_rows, ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            rows = some if new.is_mask else new.pattern_of_row[some]
+            bits = keys[rows]
+            positive = bits if above is None else above[rows]
+            if not new.is_mask:  # a row of data counts as positive where its twins are
+                is_zero = (new.sum_of_row[some] == 0.0)[:, None]
+                positive = np.where(is_zero, np.uint64(0), positive)
+            self._bits.append(bits)
+            self._positive.append(positive)
+            self._has_zeros |= not np.array_equal(positive, bits)
+
+    # ------------------------------------------------------------------------- sums
     def _add_logs(self, new: Patterns) -> None:
         sums = np.ldexp(new.logs, new.exponent - self.exponent)
         total = self._logs[0] + sums
@@ -258,154 +334,10 @@ def _size(sums: Floats) -> float:
     return float(np.abs(sums * SMALL).sum())
 
 
-class Gathered:
-    """Patterns of a long table; the bits of every row where there are too many.
-
-    Parameters
-    ----------
-    n_cols : int
-        Columns of the table.
-    in_file : bool
-        Keep rows in a temporary file, not in memory.
-    signed : bool
-        Cells below zero are allowed: patterns are kept however many there are, as bits
-        have no signs.
-    scatter : bool
-        Keep the sums of the scatter of the cells; not once bits are kept.
-    room : int
-        Rows for which there is room in memory from the beginning.
-
-    Attributes
-    ----------
-    keeps_table, scatter : bool
-        Whether patterns, and the scatter of the cells, are kept so far.
-    """
-
-    def __init__(
-        self,
-        n_cols: int,
-        *,
-        in_file: bool,
-        signed: bool = False,
-        scatter: bool = False,
-        room: int = 0,
-    ) -> None:
-        self.n_cols, self.signed, self._in_file = n_cols, signed, in_file
-        self._room, self.keeps_table, self.scatter = room, True, scatter
-        self._table: Accumulator | None = Accumulator(
-            n_cols, scatter=scatter, rows="file" if in_file else "memory", room=room
-        )
-        self._total = Accumulator(n_cols)  # sums of the columns, once bits are kept
-        self._positive: RowArray | None = None
-        self._n_negative = 0
-
-    def add(self, new: Patterns) -> None:
-        """Add the patterns, or the bits, of a piece."""
-        if self._table is not None and not self._has_room(new):
-            self._change_to_bits()
-        if self._table is not None:
-            self._table.add(new)
-            self.scatter = self._table.scatter
-        else:
-            self._add_bits(new)
-
-    def patterns(self) -> Patterns:
-        """All rows together."""
-        if self._table is not None:
-            return self._table.patterns()
-        total = self._total.patterns()
-        exponent = max(total.exponent, *(e for _, e in self._sums.exponents))
-        sums = self._sums.at_exponent(exponent)
-        keys = self._bits.array()
-        return Patterns(
-            self.n_cols,
-            keys,
-            None if self._positive is None else self._positive.array(),
-            row_margin=sums,
-            col_margin=shifted(total.sums[0], total.exponent - exponent),
-            exponent=exponent,
-            n_negative=self._n_negative,
-            sum_of_row=sums,
-        )
-
-    # ------------------------------------------------------------------------- bits
-    def _has_room(self, new: Patterns) -> bool:
-        """Whether the patterns of a piece fit into the memory that is allowed."""
-        assert self._table is not None
-        if not new.is_table:
-            return False
-        table = self._table
-        n = len(table) + table.count_new(names_of_rows(new.keys))
-        need = bytes_needed(n, self.n_cols, scatter=table.scatter)
-        if not self.signed:
-            return need <= TABLE_BYTES
-        if need > SIGNED_BYTES:
-            raise TableTooLargeError(
-                "With ",
-                Option("negatives", "allow"),
-                " a sum per pattern of holes is kept, and these would need "
-                f"{need:,} bytes. Leave out columns with ",
-                Option("exclude"),
-                ", or mark the negative cells as missing.",
-            )
-        return True
-
-    def _change_to_bits(self) -> None:
-        """Write down the bits of all rows so far, and forget the patterns."""
-        words = (-(-self.n_cols // 64),)
-        keep: Any = {"in_file": self._in_file, "room": self._room}
-        self._sums = RowArray("f8", **keep)
-        self._bits = RowArray("u8", words, **keep)
-        table, self._table = self._table, None
-        self.keeps_table = self.scatter = False
-        if not table:
-            return
-        so_far = table.patterns()
-        self._n_negative = so_far.n_negative
-        rows, patterns = so_far.sum_of_row, so_far.pattern_of_row
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
-            bits = _bits_of_rows(so_far, rows[some], patterns[some])
-            self._append(bits, rows[some], so_far.exponent)
-        self._add_total(so_far)
-
-    def _add_bits(self, new: Patterns) -> None:
-        self._n_negative += new.n_negative
-        bits = new.mask_words()
-        if not new.is_mask:
-            bits = _bits_of_rows(new, new.sum_of_row, new.pattern_of_row)
-        self._append(bits, new.sum_of_row, new.exponent)
-        self._add_total(new)
-
-    def _append(
-        self, bits: tuple[Words, Words | None], sums: Floats, exponent: int
-    ) -> None:
-        self._sums.append(sums, exponent)
-        self._bits.append(bits[0])
-        if bits[1] is not None and self._positive is None:
-            self._positive = RowArray("u8", bits[0].shape[1:], in_file=self._in_file)
-            before: Words = self._bits.array()[: self._sums.n - len(sums)]
-            for start in range(0, len(before), ROWS_AT_ONCE):
-                self._positive.append(before[start : start + ROWS_AT_ONCE])
-        if self._positive is not None:
-            self._positive.append(bits[0] if bits[1] is None else bits[1])
-
-    def _add_total(self, new: Patterns) -> None:
-        none = np.zeros(1, np.int64)
-        total = Patterns(self.n_cols, np.zeros((1, -(-self.n_cols // 64)), np.uint64))
-        total.sums, total.exponent = new.col_sums[None], new.exponent
-        total.counts, total.zero_counts = none + 1, none
-        self._total.add(total)
-
-
-def _bits_of_rows(
-    table: Patterns, sums: Floats, patterns: AnyArray
-) -> tuple[Words, Words | None]:
-    """Observed and positive bits of rows known by their pattern.
-
-    Twins share a component, so a row of data counts as positive where its pattern is.
-    """
-    above = pack_bits(table.sums > 0.0)[patterns]
-    bits = table.keys[patterns]
-    positive = np.where((sums == 0.0)[:, None], np.uint64(0), above)
-    return bits, None if np.array_equal(positive, bits) else positive
+def _total(new: Patterns) -> Patterns:
+    """Return all rows of a piece as one pattern."""
+    n, all_rows = new.n_rows, Patterns(new.n_cols, exponent=new.exponent)
+    all_rows.sums, all_rows.counts = new.col_sums[None], np.array([n], np.int64)
+    all_rows.sum_of_row, all_rows.n_negative = new.sum_of_row, new.n_negative
+    all_rows.pattern_of_row = np.zeros(n, np.int32)
+    return all_rows

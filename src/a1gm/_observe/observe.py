@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from a1gm._base.float_range import LEAST, TOO_FAR_APART
 from a1gm._base.types import AnyArray, Floats, Ints, Negatives
 from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
-from a1gm._observe.accumulate import Accumulator, Gathered
+from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.patterns import Patterns, pairs_of
 from a1gm._observe.sparse import LIFT, TINY, observe_sparse
 from a1gm._rows.read import AnyRows
@@ -83,11 +83,8 @@ def _observe_pieces(
 
     After a bad cell the whole table is read, to count all bad cells.
     """
-    found: Accumulator | Gathered = Gathered(
-        source.n_cols, in_file=False, room=source.n_rows
-    )
-    if keep_table:
-        found = Accumulator(source.n_cols, rows="memory", room=source.n_rows)
+    beyond: Literal["bits"] | None = None if keep_table else "bits"
+    found = Accumulator(source.n_cols, rows="memory", room=source.n_rows, beyond=beyond)
     try:
         for _, piece in source.pieces():
             # A large piece shows by itself whether nearly every row has its own.
