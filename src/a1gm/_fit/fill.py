@@ -185,7 +185,7 @@ def _fill_any(frame: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
         dtype = nw.Float32 if old.dtype == nw.Float32 else nw.Float64
         series = nw.new_series(old.name, values, dtype, backend=frame.implementation)
         fresh.append(series.fill_nan(None) if has_nan else series)
-    return frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
+    return (frame.with_columns(*fresh) if fresh else frame.clone()).to_native()
 
 
 def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
