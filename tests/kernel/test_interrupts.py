@@ -35,38 +35,31 @@ def stopped_after():
     signal.signal(signal.SIGALRM, before)
 
 
-needs_compiler = pytest.mark.skipif(
-    not is_compiled, reason="NumPy is interrupted anyway"
-)
+pytestmark = pytest.mark.skipif(not is_compiled, reason="NumPy is interrupted anyway")
 
 
-@needs_compiler
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("holes", [0.0, 0.1])
 def test_a_pass_is_interrupted(stopped_after, holes, n_threads):
     rng = np.random.default_rng(0)
     row = np.where(rng.random((1, 20_000)) < holes, np.nan, 1.0)
     part = (np.broadcast_to(row, (400_000, 20_000)), None, None, 0)  # seconds long
-    late = stopped_after(
-        0.1, lambda: kernel.observe([part], n_threads, 1.0, 1 << 20, False)
-    )
-    assert late < 1.0
+    observe = partial(kernel.observe, [part], n_threads, 1.0, 1 << 20, False)
+    assert stopped_after(0.1, observe) < 1.0
     few = (part[0][:100], *part[1:])  # the next call is not stopped
     row_sums, *_ = kernel.observe([few], n_threads, 1.0, 1 << 20, False)
     np.testing.assert_array_equal(row_sums, np.full(100, np.nansum(row)))
 
 
-@needs_compiler
 def test_peeling_is_interrupted(stopped_after):
     n = 2_000_000
     first = np.random.default_rng(0).integers(0, n - 2, n)
     cols = (first[:, None] + np.arange(3)).astype(np.int32).ravel()
     ptr, sums = np.arange(0, 3 * n + 1, 3), np.ones(3 * n)
-    late = stopped_after(0.3, lambda: kernel.reduce_pairs(ptr, cols, sums, None, n))
-    assert late < 1.0
+    reduce = partial(kernel.reduce_pairs, ptr, cols, sums, None, n)
+    assert stopped_after(0.3, reduce) < 1.0
 
 
-@needs_compiler
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("work", ["row_factors", "fill_rows", "divergence", "pearson"])
 def test_placing_is_interrupted(stopped_after, work, n_threads):
@@ -84,7 +77,6 @@ def test_placing_is_interrupted(stopped_after, work, n_threads):
     assert stopped_after(0.1, lambda: run([part], h, *given[work])) < 1.0
 
 
-@needs_compiler
 @pytest.mark.parametrize("factors", [0, 10**9])
 def test_a_large_network_is_interrupted(stopped_after, factors):
     n = 400_000
@@ -95,13 +87,10 @@ def test_a_large_network_is_interrupted(stopped_after, factors):
     core = kernel.reduce_pairs(ptr, cols.ravel(), sums, None, n + 4)
     flow = kernel.Flow(core, *core.scale(core.start, 1e-9, 2, 2)[:2])
     c = core.core_col_sums  # no solution is good enough
-    assert (
-        stopped_after(0.2, lambda: flow.solve(c, None, 0.0, 0.0, factors, 4, 2000))
-        < 1.0
-    )
+    solve = partial(flow.solve, c, None, 0.0, 0.0, factors, 4, 2000)
+    assert stopped_after(0.2, solve) < 1.0
 
 
-@needs_compiler
 def test_settling_is_interrupted(stopped_after):
     n = 1200  # 10 seconds
     rng = np.random.default_rng(0)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.kernels import (
-    native,
-    needs_native,
-    part,
-    solve_core,
-    statistics_of,
-)
+from support.kernels import native, needs_native, part, solve_core, statistics_of
 from support.tables import make_table, tables
 
 from a1gm._base.bits import pack_bits, unpack_bits
@@ -21,22 +15,26 @@ from a1gm._kernel import reference
 pytestmark = needs_native
 
 
-@pytest.mark.parametrize("kind", ["at random", "banded", "mostly missing"])
+@pytest.mark.parametrize(
+    "kind", ["at random", "banded", "mostly missing", "block-diagonal"]
+)
 @pytest.mark.parametrize("budget", [1, 5, 12, 200])
-def test_scaling_sweeps_agree(kind, budget):
-    X = make_table(kind, 25, 20, seed=13)
-    keys, sums = statistics_of(X)
-    got, expected = native.reduce_table(keys, sums), reference.reduce_table(keys, sums)
-    results = []
-    for reduced in (got, expected):
-        C = reduced.core_col_sums
-        w, h, n, gap, done = reduced.scale(np.ones(len(C)), 1e-9, budget, 60)
-        results.append((np.sort(w), np.sort(h), n, gap, done))
-    (w, h, n, gap, done), (w2, h2, n2, gap2, done2) = results
-    assert (n, done) == (n2, done2)
-    assert gap == pytest.approx(gap2, rel=1e-6, abs=1e-14)
-    np.testing.assert_allclose(w, w2, rtol=1e-9)
-    np.testing.assert_allclose(h, h2, rtol=1e-9)
+def test_sweeps_agree(kind, budget):
+    statistics = statistics_of(make_table(kind, 25, 20, seed=13))
+    single, many, ends, gaps = [], [], [], []
+    for kernel in (native, reference):
+        reduced = kernel.reduce_table(*statistics)
+        ones = np.ones(reduced.core_shape[1])
+        single.append([np.sort(x) for x in reduced.sweep(ones)])
+        w, h, n, gap, done = reduced.scale(ones, 1e-9, budget, 60)
+        many.append(np.append(np.sort(w), np.sort(h)))
+        ends.append((n, done))
+        gaps.append(gap)
+    assert ends[0] == ends[1]
+    assert gaps[0] == pytest.approx(gaps[1], rel=1e-6, abs=1e-14)
+    for one, other in zip(*single, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(*many, rtol=1e-9)
 
 
 @pytest.mark.parametrize("m", [5, 8, 23, 64, 65, 256, 257])
@@ -64,26 +62,24 @@ def test_solve_bits_of_wide_leaves_other_tables_alone():
     halves[:300, :2] = halves[300:, 2:] = False
     leaf[2, 1:] = False
     few_holes[1, 1] = False  # lists of the holes are quicker
+
+    def solve(mask, first=1.0):
+        margins = [mask.sum(axis=axis).astype(float) for axis in (1, 0)]
+        margins[0][0] *= first
+        return native.solve_bits(pack_bits(mask), None, *margins, 1e-10, 60, 1)
+
     for mask in (halves, leaf, few_holes):
-        margins = mask.sum(axis=1).astype(float), mask.sum(axis=0).astype(float)
-        bits = pack_bits(mask)
-        assert native.solve_bits(bits, None, *margins, 1e-10, 60, 1) is None
-    # Nor tables that sweeps would take too long for, or with an empty line.
-    margins = [full.sum(axis=axis).astype(float) for axis in (1, 0)]
-    assert native.solve_bits(pack_bits(full), None, *margins, 1e-10, 60, 1)
-    margins[0][0] = 0.0
-    assert native.solve_bits(pack_bits(full), None, *margins, 1e-10, 60, 1) is None
+        assert solve(mask) is None
+    assert solve(full)
+    assert solve(full, 0.0) is None  # nor tables with an empty row
 
 
 def test_sums_over_listed_holes_do_not_cancel():
     # Nearly everything of a row's weight is in the hole it misses: the sum over its
     # observed cells must not be taken as total minus hole.
-    n = 12
-    observed = ~np.eye(n, dtype=bool)
-    truth = np.outer(np.ones(n), np.r_[1e20, np.ones(n - 1)])
-    X = np.where(observed, truth, np.nan)
-    keys, sums = statistics_of(X)
-    reduced = native.reduce_table(keys, sums)
+    truth = np.outer(np.ones(12), np.r_[1e20, np.ones(11)])
+    X = np.where(np.eye(12), np.nan, truth)
+    reduced = native.reduce_table(*statistics_of(X))
     assert reduced.core_mask[2]
     w, h, *_ = solve_core(reduced)
     np.testing.assert_allclose(np.outer(w, h), truth, rtol=1e-10)

@@ -31,18 +31,17 @@ def weights_like(X, seed, *, zeros=0.2, kinds=None):
     return V
 
 
-def assert_same(parts, weights, *, cells=1 << 18, exposed=False):
-    options = parts, weights, 1, 1.0, 0, cells, exposed
+def observe_alike(X, V, *, cells=1 << 18, exposed=False):
+    """Observe by both kernels; return what the compiled one found."""
+    parts, weights = (x if isinstance(x, list) else [part(x)] for x in (X, V))
     got, expected = (
-        native.observe_weighted(*options),
-        reference.observe_weighted(*options),
+        kernel.observe_weighted(parts, weights, 1, 1.0, 0, cells, exposed)
+        for kernel in (native, reference)
     )
     assert got[1] == expected[1]
     np.testing.assert_allclose(got[0], expected[0], rtol=SAME)
-    for mine, theirs in zip(got[2], expected[2], strict=True):
-        np.testing.assert_allclose(
-            np.asarray(mine).astype(float), np.asarray(theirs).astype(float), rtol=SAME
-        )
+    for both in zip(got[2], expected[2], strict=True):
+        np.testing.assert_allclose(*(np.asarray(x, float) for x in both), rtol=SAME)
     for mine, theirs in zip(got[3:5], expected[3:5], strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert got[5] == expected[5]
@@ -52,8 +51,7 @@ def assert_same(parts, weights, *, cells=1 << 18, exposed=False):
 @pytest.mark.parametrize("kinds", [None, 3])
 @given(tables(max_rows=40, max_cols=40, zeros=0.2), st.integers(0, 2**31))
 def test_any_table(kinds, X, seed):
-    V = weights_like(X, seed, kinds=kinds)
-    assert_same([part(X)], [part(V)])
+    observe_alike(X, weights_like(X, seed, kinds=kinds))
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
@@ -63,7 +61,7 @@ def test_a_row_without_weights_is_like_no_other(order):
     X[order.index(1), [1, 4, 5, 6, 9]] = [0.0, 1.0, 0.0, 1.0, 0.0]
     V = np.ones(X.shape)
     V[order.index(0), [4, 7]] = V[order.index(1), 4] = 0.0
-    row_sums = assert_same([part(X)], [part(V)])[0]
+    row_sums = observe_alike(X, V)[0]
     assert row_sums[order.index(1)] == 1.0
     with pytest.warns(EmptyLineWarning):
         fit = a1gm.fit(X, weights=V)
@@ -74,9 +72,9 @@ def test_a_row_without_weights_is_like_no_other(order):
 def test_any_width(n_cols):
     X = make_table("at random", 70, n_cols, seed=n_cols, zeros=0.1)
     V = weights_like(X, n_cols)
-    assert_same([part(X)], [part(V)])
+    observe_alike(X, V)
     if n_cols > 8:
-        assert assert_same([part(X)], [part(V)], cells=0)[1]
+        assert observe_alike(X, V, cells=0)[1]
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u2", "?"])
@@ -88,11 +86,11 @@ def test_any_type_layout_and_mark_of_a_hole(dtype, cells):
     whole = np.nan_to_num(X, nan=-7.0)
     wide = np.zeros((90, 42), dtype)
     wide[:, ::2] = V
-    for parts in ([part(X)], [part(np.asfortranarray(X))], [part(whole, holes)]):
-        for weights in ([part(V)], [part(np.asfortranarray(V))], [part(wide[:, ::2])]):
-            assert_same(parts, weights, cells=cells)
+    for values in (X, np.asfortranarray(X), [part(whole, holes)]):
+        for weights in (V, np.asfortranarray(V), wide[:, ::2]):
+            observe_alike(values, weights, cells=cells)
     columns = [part(V[:, k : k + 1]) for k in range(21)]
-    assert_same([part(X[:, :8]), part(X[:, 8:])], columns, cells=cells)
+    observe_alike([part(X[:, :8]), part(X[:, 8:])], columns, cells=cells)
 
 
 @pytest.mark.parametrize("kinds", [None, 5])
@@ -112,7 +110,7 @@ def test_threads_change_nothing(kinds):
 def test_exposures_are_not_multiplied(cells):
     X = make_table("at random", 40, 21, seed=5)
     V = weights_like(X, 6, kinds=4)
-    found = assert_same([part(X)], [part(V)], cells=cells, exposed=True)
+    found = observe_alike(X, V, cells=cells, exposed=True)
     totals = np.nansum(np.where(V > 0, X, 0.0), axis=0)
     columns = found[2][2] if found[1] else found[2][2].sum(axis=0)
     np.testing.assert_allclose(columns, totals, rtol=SAME)
@@ -123,20 +121,20 @@ def test_proportional_rows_are_one_kind():
     base = np.array([1e-60, 1.0, 1e30, 3.0])
     V = base * (10.0 ** rng.integers(-25, 25, 40))[:, None]
     X = rng.uniform(1.0, 2.0, V.shape)
-    found = assert_same([part(X)], [part(V)])
+    found = observe_alike(X, V)
     assert len(found[2][1]) == 1
     for off in (1e-9, 1e-14):
         V[7, 0] *= 1.0 + off
-        assert len(assert_same([part(X)], [part(V)])[2][1]) == 2
+        assert len(observe_alike(X, V)[2][1]) == 2
         near = np.array([[1.0, 2.0, 3.0]] * 3)  # which is looked at another way
         near[1, 1] *= 1.0 + off
-        assert len(assert_same([part(near)], [part(near)])[2][1]) == 2
+        assert len(observe_alike(near, near)[2][1]) == 2
 
 
 def test_sums_that_float64_does_not_have_are_nan():
     V = np.array([[1e-300, 2e-300], [1e300, 2e300]])
     X = np.array([[1.0, 1.0], [1e-300, 1e-300]])
-    sums = assert_same([part(X)], [part(V)])[0]
+    sums = observe_alike(X, V)[0]
     np.testing.assert_array_equal(np.isnan(sums), [False, True])
 
 
@@ -144,15 +142,13 @@ def test_sums_that_float64_does_not_have_are_nan():
 def test_what_cannot_be_used_is_told(bad):
     X, V = np.ones((5, 7)), np.ones((5, 7))
     V[3, 6] = bad
-    assert not assert_same([part(X)], [part(V)])[5]
+    assert not observe_alike(X, V)[5]
     V[3, 6], X[3, 6] = 0.0, bad  # nobody looks at a cell of weight 0
-    assert assert_same([part(X)], [part(V)])[5]
+    assert observe_alike(X, V)[5]
     V[3, 6] = 1.0
-    told = [
-        k.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)[5]
-        for k in (native, reference)
-    ]
-    assert told == [np.isnan(bad)] * 2
+    for kernel in (native, reference):
+        found = kernel.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)
+        assert found[5] == np.isnan(bad)
 
 
 def test_ranges_that_float64_does_not_have_are_infinite():

@@ -100,21 +100,3 @@ def test_zero_sums_are_set_apart_whatever_their_cells():
     assert found.pattern[3] == -1
     assert separate_zero_sums(pairs_of(X[1:3])) is not None
     assert separate_zero_sums(pairs_of(np.ones((2, 2)))) is None
-
-
-def test_a_signed_column_of_factor_zero_has_the_value_zero():
-    X = np.array([[1.0, -0.5, 2.0, 1.0], [3.0, 4.0, 5.0, -1.0], [1.0, 2.0, nan, nan]])
-    for X[:2, 3] in ([0.0, -0.0], [1.0, -1.0]):
-        fit = a1gm.fit(X, negatives="allow")
-        assert fit.solver == "closed form"
-        assert fit.impute(X)[2, 3] == 0.0 != fit.impute(X)[2, 2]
-        assert fit.n_undetermined == 0
-        assert np.allclose(fit.transform(X), fit.row_factor)
-
-
-def test_a_signed_column_of_sum_zero_may_have_a_factor():
-    X = np.array([[5.0, 1.0, nan, 0.0], [nan, -1.0, 7.0, nan]])
-    fit = a1gm.fit(X, negatives="allow")
-    assert fit.col_factor[1] != 0.0 == fit.col_factor[3]
-    assert np.allclose(fit.impute(X), [[5.0, 1.0, -7.0, 0.0], [-5.0, -1.0, 7.0, 0.0]])
-    assert np.allclose(fit.transform(X), fit.row_factor)
