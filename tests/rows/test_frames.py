@@ -23,7 +23,6 @@ import a1gm
 from a1gm import RankOneNMF
 from a1gm._kernel import is_compiled
 from a1gm._observe import accumulate
-from a1gm._observe.observe import observe
 from a1gm._rows import frames, read_input
 from a1gm._rows.rows import kind_of_cells
 from a1gm.exceptions import (
@@ -31,6 +30,7 @@ from a1gm.exceptions import (
     DataHintWarning,
     EmptyLineWarning,
     LabelError,
+    NegativeValuesError,
     NotNumericError,
     ParameterError,
 )
@@ -122,10 +122,6 @@ def test_an_index_labels_rows_unless_it_is_the_default():
     with pytest.warns(DataHintWarning, match="took 'year', 'note' as not part"):
         fit = a1gm.fit(FRAME.set_index("shop"))
     assert list(fit.row_labels) == ["a", "b", "c"]
-    own = FRAME.set_index(["shop", "year"]).drop(columns="note")
-    fit = a1gm.fit(own)
-    assert list(fit.row_labels)[1] == ("b", 2021)
-    assert fit.impute(own)["y"].tolist() == pytest.approx([2.0, 4.0, 6.0])
     few = FRAME[["shop", "x", "y", "z"]]
     assert list(a1gm.fit(few[1:]).row_labels) == ["b", "c"]  # and no warning
 
@@ -189,8 +185,6 @@ def test_estimators_take_every_column():
 LONG = [(s, m, i + j + 1.5) for i, s in enumerate("abcd") for j, m in enumerate("xyz")]
 HINTS = {
     "one row per cell": pd.DataFrame(LONG, columns=["shop", "month", "sales"]),
-    "only rise": pd.DataFrame({"k": range(2, 26, 3), "a": [5.5, 1, 2, 8, 3, 1, 2, 4]}),
-    "form a triangle": pd.DataFrame([[1, 3, 6], [2, 5, None], [3, None, None]]),
     "total of the others": pd.DataFrame(
         {"x": [1.0, 2, 3], "y": [2.0, 2, 2], "total": [3.0, 4, 5]}
     ),
@@ -200,11 +194,11 @@ HINTS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("words", HINTS)
 def test_hints_look_at_the_first_rows(words, kind):
-    frame = KINDS[kind](HINTS[words].set_axis(map(str, HINTS[words]), axis=1))
+    frame = KINDS[kind](HINTS[words])
     with pytest.warns(DataHintWarning, match=words):
         a1gm.fit(frame)
-    columns = ["sales"] if "sales" in HINTS[words] else list(map(str, HINTS[words]))
-    a1gm.fit(frame, columns=columns)  # asked for, so without a hint
+    numbers = list(HINTS[words].select_dtypes("number"))
+    a1gm.fit(frame, columns=numbers)  # asked for, so without a hint
 
 
 COLUMNS = {
@@ -254,26 +248,6 @@ def test_a_stored_index_is_not_fitted_as_data():
     assert fit.impute(table)["b"][2].as_py() == pytest.approx(6.0)
 
 
-@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="not in this polars")
-def test_whole_numbers_of_128_bits():
-    X = pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6]}).cast(pl.Int128)
-    assert a1gm.impute(X)["b"].to_list() == [2.0, 4.0, 6.0]
-
-
-@pytest.mark.parametrize(
-    "empty",
-    [
-        lambda: pd.DataFrame({"a": [1, 2], "b": [None, None]}),
-        lambda: pd.DataFrame({"a": [1, 2], "b": pd.array([pd.NA] * 2)}),
-        lambda: pl.DataFrame({"a": [1, 2], "b": [None, None]}),
-        lambda: pa.table({"a": [1, 2], "b": pa.nulls(2)}),
-    ],
-)
-def test_a_column_without_values_and_type_is_empty(empty):
-    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
-        assert np.isnan(a1gm.fit(empty()).col_factor[1])
-
-
 def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
     X = holed_table()
@@ -296,16 +270,10 @@ def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
     X = holed_table(share=0.0)
     X[33, 2], X[50, 4] = -1.5, -2.0
     chunked = pl.concat([as_polars(X)[:20], as_polars(X)[20:]], rechunk=False)
-    with pytest.raises(
-        a1gm.exceptions.NegativeValuesError, match=r"X\[33, 'c2'\] = -1.5 \(2 in all\)"
-    ):
+    with pytest.raises(NegativeValuesError, match=r"X\[33, 'c2'\] = -1.5 \(2 in all\)"):
         a1gm.fit(chunked)
-    assert observe(
-        read_input(chunked),
-        n_threads=1,
-        negatives="allow",
-        keep_table=True,
-        row_offset=0,
+    assert_same_fit(
+        a1gm.fit(chunked, negatives="allow"), a1gm.fit(X, negatives="allow")
     )
 
 
@@ -328,13 +296,19 @@ def test_arrow_columns_at_any_offset(n_cols, offset):
     assert_same_fit(a1gm.fit(frame), a1gm.fit(rows), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["decimal32", "decimal64", "decimal128", "decimal256"])
-def test_decimals_of_every_width_are_numbers(kind):
-    if not hasattr(pa, kind):
-        pytest.skip("not in this pyarrow")
-    table = pa.table({"a": pa.array([1, 2, None], getattr(pa, kind)(5, 1))})
-    table = table.append_column("b", pa.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(a1gm.fit(table).col_factor, 0.5)
+WIDTHS = ["decimal32", "decimal64", "decimal128", "decimal256", "Int128"]
+
+
+@pytest.mark.parametrize("kind", WIDTHS)
+def test_numbers_of_every_width(kind):
+    if not hasattr(pl if kind == "Int128" else pa, kind):
+        pytest.skip("not in this version")
+    if kind == "Int128":
+        X = pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6]}).cast(pl.Int128)
+    else:
+        X = pa.table({"a": pa.array([1, 2, None], getattr(pa, kind)(5, 1))})
+        X = X.append_column("b", pa.array([2.0, 4.0, 6.0]))
+    np.testing.assert_allclose(a1gm.fit(X).col_factor, [1 / 3, 2 / 3])
 
 
 @pytest.mark.parametrize("library", [pd, pl])
@@ -411,33 +385,27 @@ def test_integers_by_address_keep_their_type_when_full(dtype: str) -> None:
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
 def test_a_frame_of_float64_is_made_anew(kind: str) -> None:
     X = whole()
-    frame = nulls(X)
-    metadata = {b"of": b"a table"}
     given = {
         "pandas": pd.DataFrame(X, index=range(7, 77), columns=NAMES),
-        "polars": frame,
-        "arrow": frame.to_arrow().replace_schema_metadata(metadata),
+        "polars": nulls(X),
+        "arrow": nulls(X).to_arrow().replace_schema_metadata({b"of": b"a table"}),
     }[kind]
     fit = a1gm.fit(given)
     filled = fit.impute(given)
-    assert type(filled) is type(given)
-    want = a1gm.fit(X).impute(X)
-    columns = [np.asarray(filled[name]) for name in NAMES]
-    np.testing.assert_allclose(np.column_stack(columns), want, rtol=1e-12)
     if kind == "pandas":
         assert filled.index.equals(given.index)
-        assert filled.columns.equals(given.columns)
         filled.iloc[0, 0] = -1.0  # a copy
         assert given.iloc[0, 0] == 69.0
+        filled.iloc[0, 0] = 69.0
     elif kind == "polars":
         assert filled.schema == given.schema
         assert filled.null_count().sum_horizontal()[0] == 0
     else:
         assert filled.schema.equals(given.schema, check_metadata=True)
-    del fit, given, frame
+    del fit, given
     gc.collect()
     columns = [np.asarray(filled[name]) for name in NAMES]
-    np.testing.assert_allclose(np.column_stack(columns)[1:], want[1:], rtol=1e-12)
+    np.testing.assert_allclose(np.column_stack(columns), a1gm.impute(X), rtol=1e-12)
 
 
 def test_names_that_c_cannot_hold() -> None:

@@ -104,52 +104,51 @@ def test_warnings_call_lines_by_their_labels() -> None:
     assert "undetermined, the first at (0, 2)" in str(said[1].message)
 
 
-def test_places_by_name_and_number_together():
-    names = ["a", "b", "c"]
-    assert Lookup("row", names, 3).find(["c", 0, -1]).tolist() == [2, 0, 2]
-    assert Lookup("row", names, 3).find("b").shape == ()
-    assert Lookup("column", names, 3).find(np.array([["a"], ["b"]])).shape == (2, 1)
-
-
-def test_numbers_are_labels_where_labels_are_numbers():
-    years = Lookup("column", (2021, 2022, 2023), 3)
-    assert years.find([2023, 2021]).tolist() == [2, 0]
-    with pytest.raises(LabelError, match="No column is called 0"):
-        years.find(0)
-    assert Lookup("row", range(3), 3).find([-1, 2]).tolist() == [2, 2]
-    texts = Lookup("row", ["7", "1", "3"], 3)  # ids of a text file
-    assert texts.find([1, 7]).tolist() == [1, 0]
-    with pytest.raises(LabelError, match="No row is called 0"):
-        texts.find(0)
-    gaps = pd.Index([0, 2, 5])
-    assert Lookup("row", gaps, 3).find(2).tolist() == 1
-
-
 DAYS = pd.to_datetime(["2024-01-31", "2024-02-29"])
-SPANS = pd.to_timedelta([1, 36], unit="h")
 LEAP = date(2024, 2, 29), "2024-02-29", np.datetime64("2024-02-29"), DAYS[1]
+SPANS = pd.to_timedelta([1, 36], unit="h")
+LONGER = timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00"
+MONTHS = pd.PeriodIndex(DAYS, freq="M")
+YEARS = 2021, 2022, 2023
+IDS = ["7", "1", "3"]  # of a text file
+PAIRS = [(1, 1), (1, 2)], [("a", 1), ("a", pd.Timestamp("2024-05-01"))]
 
 
 @pytest.mark.parametrize(
-    ("labels", "second"),
+    ("labels", "asked", "at"),
     [
-        (DAYS, LEAP),
-        (SPANS, (timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00")),
+        (["a", "b", "c"], ["c", 0, -1], [2, 0, 2]),
+        (["a", "b", "c"], "b", 1),
+        (["a", "b", "c"], np.array([["a"], ["b"]]), [[0], [1]]),
+        (YEARS, [2023, 2021], [2, 0]),
+        (range(3), [-1, 2], [2, 2]),
+        (IDS, [1, 7], [1, 0]),
+        (pd.Index([0, 2, 5]), 2, 1),
+        (DAYS, DAYS[::-1], [1, 0]),
+        *((DAYS, day, 1) for day in LEAP),
+        (SPANS, SPANS[::-1], [1, 0]),
+        *((SPANS, span, 1) for span in LONGER),
+        (MONTHS, "2024-02", 1),
+        *((pd.MultiIndex.from_tuples(pairs), pairs[1], 1) for pairs in PAIRS),
+        *((pd.MultiIndex.from_tuples(pairs), pairs[::-1], [1, 0]) for pairs in PAIRS),
     ],
 )
-def test_times_are_found_whatever_type_holds_them(labels, second):
-    lookup = Lookup("row", labels, 2)
-    assert [int(lookup.find(one)) for one in second] == [1] * len(second)
-    assert lookup.find(labels[::-1]).tolist() == [1, 0]
-    months = pd.PeriodIndex(DAYS, freq="M")
-    assert Lookup("row", months, 2).find("2024-02") == 1
+def test_labels_are_found_whatever_type_holds_them(labels, asked, at):
+    found = Lookup("row", labels, len(labels)).find(asked)
+    np.testing.assert_array_equal(found, np.array(at), strict=True)
 
 
-def test_names_of_several_levels():
-    for index in ([(1, 1), (1, 2)], [("a", 1), ("a", pd.Timestamp("2024-05-01"))]):
-        lookup = Lookup("row", pd.MultiIndex.from_tuples(index), 2)
-        assert int(lookup.find(index[1])) == 1
-        assert lookup.find(index[::-1]).tolist() == [1, 0]
+@pytest.mark.parametrize(
+    ("labels", "asked", "words"),
+    [
+        (YEARS, 0, "No row is called 0"),  # numbers are labels
+        (IDS, 0, "No row is called 0"),
+        (MONTHS, date(2024, 2, 1), r"2024-02-01\. .* mean '2024-02'"),
+    ],
+)
+def test_labels_that_do_not_exist(labels, asked, words):
+    with pytest.raises(LabelError, match=words):
+        Lookup("row", labels, len(labels)).find(asked)
 
 
 INDEXES = {
@@ -177,12 +176,6 @@ def test_frames_of_a_fit_have_the_names_of_the_table(kind: str) -> None:
         assert type(lines.index) is type(names)
     assert len(fit.to_frames("polars").columns) == 3
     assert len(u.totals("column").to_frame("pyarrow")) == 3
-
-
-def test_a_name_that_does_not_exist_is_told_the_nearest():
-    months = pd.period_range("2024-01", periods=3, freq="M")
-    with pytest.raises(LabelError, match=r"2024-02-01\. .* mean '2024-02'"):
-        Lookup("row", months, 3).find(date(2024, 2, 1))
 
 
 def test_a_name_that_several_rows_have_is_refused(named: pd.DataFrame) -> None:

@@ -25,14 +25,8 @@ def as_missing_cells(X):
     return sp.coo_array((X[rows, cols], (rows, cols)), shape=X.shape)
 
 
-SPARSE = [
-    sp.csr_array,
-    sp.csr_matrix,
-    sp.csc_array,
-    sp.csc_matrix,
-    sp.coo_array,
-    sp.lil_array,
-]
+SPARSE = [getattr(sp, f"{kind}_array") for kind in ("csr", "csc", "coo", "lil")]
+SPARSE += [sp.csr_matrix, sp.csc_matrix]
 
 
 @pytest.mark.parametrize("make", SPARSE)
@@ -169,21 +163,25 @@ def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
     np.testing.assert_array_equal(found.missing_per_col, dense.missing_per_col)
 
 
-def test_explicit_zeros_are_observed():
-    S = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), ([0, 0, 1, 1], [0, 1, 0, 1])))
-    dense = np.array([[1.0, 0.0], [2.0, 3.0]])
-    assert S.nnz == 4
-    assert_same_fit(a1gm.fit(S, absent="missing"), a1gm.fit(dense))
-    assert a1gm.MissingPattern(S, absent="missing").n_missing == 0
+ONES = np.ones((3, 2))
+DENSE = np.array([[1.0, 0.0], [3.0, 3.0]])
+CELLS = np.array([1.0, 0.0, 1.0, 2.0, 3.0]), ([0, 0, 1, 1, 1], [0, 1, 0, 0, 1])
 
 
-def test_duplicates_are_summed():
-    cells = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ([0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
-    dense = np.array([[3.0, 3.0], [4.0, 5.0]])
-    S = sp.coo_array(cells)
-    for absent in ("missing", "zero"):
-        assert_same_fit(a1gm.fit(S, absent=absent), a1gm.fit(dense))
-        assert_same_fit(a1gm.fit(sp.coo_matrix(S), absent=absent), a1gm.fit(dense))
+@pytest.mark.parametrize(
+    ("S", "dense"),
+    [
+        # Explicit zeros are observed, duplicates are summed.
+        (sp.coo_array(CELLS), DENSE),
+        (sp.coo_matrix(CELLS), DENSE),
+        (sp.csr_array(CELLS), DENSE),
+        *((sp.csr_array(ONES.astype(t)), ONES) for t in (np.float32, np.int32, bool)),
+    ],
+)
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_stored_cells_are_those_of_the_dense_table(S, dense, absent):
+    assert_same_fit(a1gm.fit(S, absent=absent), a1gm.fit(dense))
+    assert a1gm.MissingPattern(S, absent=absent).n_missing == 0
 
 
 @pytest.mark.parametrize("absent", ["missing", "zero"])
@@ -196,12 +194,6 @@ def test_unsorted_and_wide_indices(absent):
         array[:3] = array[2::-1].copy()
     S.has_sorted_indices = S.has_canonical_format = False
     assert_same_fit(a1gm.fit(S, absent=absent), expected)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
-def test_numbers_of_other_types(dtype):
-    S = sp.csr_array(np.ones((3, 2), dtype))
-    assert_same_fit(a1gm.fit(S, absent="zero"), a1gm.fit(np.ones((3, 2))))
 
 
 def test_indices_outside_the_table_are_refused():

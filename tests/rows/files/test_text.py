@@ -14,6 +14,10 @@ from a1gm.exceptions import DataHintWarning, FileFormatError, NotNumericError
 
 DATA = Path(__file__).parents[2] / "data" / "csv"
 nan = np.nan
+SEMICOLON = {"delimiter": ";"}
+GERMAN = {"delimiter": ";", "decimal": ","}
+MARKS, NULLS = {"missing": ["?"]}, {"missing": ["NULL", "null"]}
+YEARS = [[10, 5, 2], [12, 6, nan], [11, nan, nan]]
 
 
 def read(name, **options):
@@ -28,24 +32,14 @@ ACCEPTED = [
     ("no_final_newline.csv", {}, "xy", [[1, 2], [2, nan]]),
     ("blank_lines.csv", {}, "xy", [[1, 2], [2, nan]]),
     ("tabs.tsv", {}, "xy", [[1, 2], [2, nan]]),
-    ("semicolon.csv", {"delimiter": ";"}, "xy", [[1, 2], [3, nan]]),
-    (
-        "semicolon_decimal_comma.csv",
-        {"delimiter": ";", "decimal": ","},
-        "xy",
-        [[1.5, 2.25], [3, nan]],
-    ),
+    ("semicolon.csv", SEMICOLON, "xy", [[1, 2], [3, nan]]),
+    ("semicolon_decimal_comma.csv", GERMAN, "xy", [[1.5, 2.25], [3, nan]]),
     ("quoted_newlines_good.csv", {}, "xy", [[1, 2], [2, nan], [3, 6]]),
     ("latin1.csv", {"encoding": "latin-1"}, "xy", [[1, 2], [2, 3]]),
     ("latin1_header.csv", {"encoding": "cp1252"}, ["größe", "y"], [[1, 2]]),
     ("utf16.csv", {"encoding": "utf-16"}, "xy", [[1, 2], [2, nan]]),
-    ("question_marks.csv", {"missing": ["?"]}, "xy", [[1, 2], [nan, 4], [3, nan]]),
-    (
-        "null_tokens.csv",
-        {"missing": ["NULL", "null"]},
-        "xy",
-        [[1, 2], [nan, 4], [3, nan]],
-    ),
+    ("question_marks.csv", MARKS, "xy", [[1, 2], [nan, 4], [3, nan]]),
+    ("null_tokens.csv", NULLS, "xy", [[1, 2], [nan, 4], [3, nan]]),
     ("dashes.csv", {"missing": ["-"]}, "xy", [[1, nan], [2, 4]]),
     ("na_tokens.csv", {}, "xy", [[nan, 2], [2, nan], [3, 6]]),
     ("sentinel.csv", {"missing": ["-999"]}, "xy", [[nan, 2], [2, nan], [3, 6]]),
@@ -56,20 +50,10 @@ ACCEPTED = [
     ("spaces.csv", {}, [" x", " y"], [[1, 2], [2, nan]]),
     ("mostly_text.csv", {"id": ["note"]}, "xy", [[1, 2], [2, nan], [3, 6]]),
     ("one_column.csv", {}, "x", [[1], [nan], [3]]),
-    (
-        "numbers_as_names.csv",
-        {"id": ["year"]},
-        "123",
-        [[10, 5, 2], [12, 6, nan], [11, nan, nan]],
-    ),
+    ("numbers_as_names.csv", {"id": ["year"]}, "123", YEARS),
     ("plain.csv", {"columns": ["z", "x"]}, "zx", [[3, 1], [6, 2], [nan, 4]]),
     ("plain.csv", {"exclude": ["y"]}, "xz", [[1, 3], [2, 6], [4, nan]]),
-    (
-        "question_marks.csv",
-        {"columns": ["y"], "missing": ["?"]},
-        "y",
-        [[2], [4], [nan]],
-    ),
+    ("question_marks.csv", {**MARKS, "columns": ["y"]}, "y", [[2], [4], [nan]]),
 ]
 
 
@@ -97,18 +81,8 @@ REFUSED = [
     ("null_tokens.csv", {}, "line 3, column 'x': 'NULL'", "missing=['NULL']"),
     ("dashes.csv", {}, "column 'y': ", "exclude=['y']"),
     ("semicolon.csv", {}, "line 1", "delimiter=';'"),
-    (
-        "semicolon_decimal_comma.csv",
-        {},
-        "line 2",
-        "delimiter=';' and decimal=','",
-    ),
-    (
-        "semicolon_decimal_comma.csv",
-        {"delimiter": ";"},
-        "line 2, column 'x'",
-        "decimal=','",
-    ),
+    ("semicolon_decimal_comma.csv", {}, "line 2", "delimiter=';' and decimal=','"),
+    ("semicolon_decimal_comma.csv", SEMICOLON, "line 2, column 'x'", "decimal=','"),
     ("thousands.csv", {}, "line 2, column 'x'", "thousands=','"),
     ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "decimal=','"),
     ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "thousands=','"),
@@ -131,11 +105,23 @@ def test_refused(name, options, where, remedy, batch_rows):
     assert remedy in str(caught.value)
 
 
-def test_a_point_is_not_believed_under_a_decimal_comma(tmp_path):
-    path = tmp_path / "points.csv"
-    path.write_text("x;y\n1.5;2,5\n2.5;3\n")
-    with pytest.raises(FileFormatError, match=r"number, pass decimal='\.'"):
-        read(path, decimal=",", delimiter=";")
+@pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        # A point is not believed under a decimal comma.
+        (b"x;y\n1.5;2,5\n2.5;3\n", GERMAN, r"number, pass decimal='\.'"),
+        # The line of a foreign byte is counted after short lines.
+        *(
+            (head + b"K\xf6ln,1\n", {}, rf"line {line}: byte 0xf6 .*\('Köln,1'")
+            for head, line in ((b"x\n", 2), (b"x,y\n", 2), (b"x\n1\n", 3))
+        ),
+        (b"longer,y\nK\xf6ln,1\n", {}, r"line 2: byte 0xf6 .*\('Köln,1'"),
+    ],
+)
+def test_refused_text(tmp_path, data, options, words):
+    (tmp_path / "a.csv").write_bytes(data)
+    with pytest.raises(FileFormatError, match=words):
+        read(tmp_path / "a.csv", **options)
 
 
 @pytest.mark.parametrize(
@@ -164,15 +150,6 @@ def test_a_label_may_be_numbers_and_text(tmp_path):
     with pytest.warns(DataHintWarning, match="'region' as not part of the table"):
         table, _ = read(path)
     assert (table.id, table.names) == (("shop",), ("x",))
-
-
-@pytest.mark.parametrize("head", [b"x\n", b"x,y\n", b"x\n1\n", b"longer,y\n"])
-def test_the_line_of_a_foreign_byte_is_counted_after_short_lines(tmp_path, head):
-    path = tmp_path / "short.csv"
-    path.write_bytes(head + b"K\xf6ln,1\n")
-    line = head.count(b"\n") + 1
-    with pytest.raises(FileFormatError, match=rf"line {line}: byte 0xf6 .*\('Köln,1'"):
-        read(path)
 
 
 def test_a_header_longer_than_a_block_is_read(tmp_path):
