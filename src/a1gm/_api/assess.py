@@ -309,8 +309,7 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
     """The value of the row in the last column before; else the column's mean."""
     at = np.where(np.isnan(rates), -1, np.arange(rates.shape[1]))
     last = np.maximum.accumulate(at, axis=1)[i, j]
-    values: Floats = np.where(last >= 0, rates[i, last], by_column)
-    return values
+    return np.where(last >= 0, rates[i, last], by_column)
 
 
 @dataclass(frozen=True, repr=False)

@@ -82,20 +82,14 @@ class ManyFits(Mapping[Any, RankOneFit]):
             )
         fit = self._fits[k]
         if k not in self._named:  # names are made for the tables that are looked at
-            fit._name(self._rows.labels(k), self._columns.labels(k), **self._long(k))
+            rows, columns, long = self._rows, self._columns, dict[str, Any]()
+            if self._value is not None:
+                long["long"] = rows.name, columns.name, self._value
+                long["key_values"] = rows.names(k), columns.names(k)
+                long["backend"] = self._backend
+            fit._name(rows.labels(k), columns.labels(k), **long)
             self._named.add(k)
         return fit
-
-    def _long(self, k: int) -> dict[str, Any]:
-        """What the fit of a group remembers of its long table."""
-        if self._value is None:
-            return {}
-        sides = self._rows, self._columns
-        return {
-            "long": (self._rows.name, self._columns.name, self._value),
-            "key_values": tuple(s.names(k) for s in sides),
-            "backend": self._backend,
-        }
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._places)
@@ -134,8 +128,8 @@ class ManyFits(Mapping[Any, RankOneFit]):
         """
         backend = backend or self._backend
         check_backend(backend)
-        parts = {"row": self._rows, "col": self._columns}
-        return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
+        rows = self._frame(backend, "row", self._rows)
+        return FactorFrames(rows, self._frame(backend, "col", self._columns))
 
     def _frame(self, backend: str | None, what: str, side: Side) -> Any:
         names, none = (f"{what}_factor", f"{what}_block"), np.zeros(0, np.int64)

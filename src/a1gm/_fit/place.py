@@ -606,8 +606,7 @@ class Fates:
     def of_rows(self, start: int, stop: int) -> SmallInts:
         """Fate of every cell of some rows, were it missing."""
         table, place = self._table(*self.rows.read(start, stop))
-        found: SmallInts = table[:, self.graph.label][place]
-        return found
+        return table[:, self.graph.label][place]
 
     def of_cells(self, rows: Ints, cols: Ints) -> SmallInts:
         """Fate of the cells (rows[k], cols[k]), were they missing."""

@@ -279,8 +279,7 @@ class RankOneImputer(Estimator):
     def _kept(self) -> Bools:
         """Columns that ``transform`` gives."""
         empty = np.isnan(self.col_factor_)
-        kept: Bools = np.ones_like(empty) if self.keep_empty_features else ~empty
-        return kept
+        return np.ones_like(empty) if self.keep_empty_features else ~empty
 
     # -------------------------------------------------------------------- transforming
     def transform(self, X: Any) -> Any:

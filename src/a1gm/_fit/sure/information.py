@@ -181,11 +181,6 @@ class Information:
         some = slice(int(patterns.min()), int(patterns.max()) + 1)
         return compute(some)[patterns - some.start]
 
-    def shares_of_rows(self, patterns: Ints) -> Floats:
-        """Share of each column in the fitted sums of rows with these patterns."""
-        found: Floats = self.by_row(patterns, lambda some: self.shares(some)[0])
-        return found
-
     @cached_property
     def _weighted_sums(self) -> Floats:
         """Sum of weight times cell of each row."""

@@ -117,8 +117,7 @@ class _Table:
         fates = Fates(solved, rows).of_rows(0, len(self.chosen))
         if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
             return None
-        found: Floats = np.where(fates == FINITE, self.chosen, 0.0)
-        return found
+        return np.where(fates == FINITE, self.chosen, 0.0)
 
     def _means(
         self, factors: Factors, chosen: Floats, random: np.random.Generator
@@ -133,8 +132,7 @@ class _Table:
             total = weighted_counts(self.pattern_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):
                 own = np.where(share > 0.0, share / total[self.pattern_of_row], 0.0)
-            means: Floats = own * (w * (chosen @ h))[self.pattern_of_row]
-            return means
+            return own * (w * (chosen @ h))[self.pattern_of_row]
         means = h * (w @ chosen)
         return means if self.by == "column" else means.sum(keepdims=True)
 

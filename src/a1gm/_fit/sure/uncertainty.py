@@ -297,9 +297,11 @@ class Errors(ABC):
 
     def _rows_of(self, rows: slice, F: Floats) -> tuple[Floats, ...]:
         """A piece of totals, with cells F of some rows of the fitted table."""
-        _, r, pattern = self._info.rows(np.arange(rows.start, rows.stop))
+        info = self._info
+        _, r, pattern = info.rows(np.arange(rows.start, rows.stop))
         own = np.divide(1.0, r, out=np.zeros(len(r)), where=r > 0.0)
-        return self._info.shares_of_rows(pattern), F, np.ones(len(r)), own
+        Q = info.by_row(pattern, lambda some: info.shares(some)[0])
+        return Q, F, np.ones(len(r)), own
 
     # ----------------------------------------------------------------------- indices
     def index(self, base: Any = 0, axis: Axis = "column") -> Index:
@@ -520,8 +522,7 @@ class Uncertainty(Errors):
             away = info.by_row(pattern, of_patterns)
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = w * np.sqrt(self.dispersion / r + away)
-            found: Floats = np.where(w == 0.0, 0.0, errors)
-            return found
+            return np.where(w == 0.0, 0.0, errors)
 
         is_zero = info.columns.factor == 0.0  # that of an empty column is NaN
         columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
