@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy.sparse import csr_array
+from ways.containers import CONTAINERS
 
 import a1gm
 from a1gm._fit.sure.intervals import _quantiles
@@ -33,52 +33,41 @@ def counts(n=12, m=6, seed=0, holes=0.25):
 # ------------------------------------------------------------------- the dispersion
 def test_a_number_needs_no_data_and_scales_all_errors():
     fit = a1gm.fit(counts())
-    one, four = fit.uncertainty(1.0), fit.uncertainty(4)
-    where = np.argwhere(np.isnan(counts()))
-    i, j = where.T
+    one, four = fit.uncertainty("poisson"), fit.uncertainty(4)
+    i, j = np.nonzero(np.isnan(counts()))
     np.testing.assert_allclose(four.standard_error(i, j), 2 * one.standard_error(i, j))
     assert one.pearson_p < four.pearson_p
-    poisson = fit.uncertainty("poisson")
-    assert poisson.dispersion == 1.0
+    assert one.dispersion == 1.0
 
 
-@pytest.mark.parametrize(
-    ("words", "ask", "values"),
-    [
-        (
-            "dispersion must be",
-            lambda fit, x: fit.uncertainty(x),
-            ["normal", -1.0, np.inf, nan, None, True],
-        ),
-        (
-            "level must be between 0 and 1",
-            lambda fit, x: fit.uncertainty().interval(counts(), x),
-            [0.0, 1.0, -1, 95],
-        ),
-        (
-            "whole number of draws",
-            lambda fit, x: fit.uncertainty().simulate(x),
-            [0, -1, 2.5],
-        ),
-        ("by must be", lambda fit, x: fit.uncertainty().totals(x), ["rows"]),
-        ("cells must be", lambda fit, x: fit.uncertainty().totals(cells=x), ["all"]),
-        ("axis must be", lambda fit, x: fit.uncertainty().index(axis=x), ["rows"]),
-        ("kind must be", lambda fit, x: fit.residuals(counts(), x), ["raw"]),
-    ],
-)
-def test_options_out_of_range_are_refused(words, ask, values):
+FIT = a1gm.fit(counts())
+REFUSED = {
+    "dispersion must be": (FIT.uncertainty, ["normal", -1.0, np.inf, nan, None, True]),
+    "level must be between 0 and 1": (
+        lambda level: FIT.uncertainty().interval(counts(), level),
+        [0.0, 1.0, -1, 95],
+    ),
+    "whole number of draws": (FIT.uncertainty().simulate, [0, -1, 2.5]),
+    "by must be": (FIT.uncertainty().totals, ["rows"]),
+    "cells must be": (lambda cells: FIT.uncertainty().totals(cells=cells), ["all"]),
+    "axis must be": (lambda axis: FIT.uncertainty().index(axis=axis), ["rows"]),
+    "kind must be": (lambda kind: FIT.residuals(counts(), kind), ["raw"]),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_options_out_of_range_are_refused(words):
+    ask, values = REFUSED[words]
     for value in values:
         with pytest.raises(ParameterError, match=words):
-            ask(a1gm.fit(counts()), value)
+            ask(value)
 
 
-def test_a_perfect_fit_has_no_errors_and_says_so():
+def test_a_perfect_fit_has_no_errors():  # and says so: tests/ways
     X = np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0])
     X[2, 2] = nan
     u = a1gm.fit(X).uncertainty()
-    assert u.dispersion == 0.0
     assert u.standard_error(2, 2) == 0.0
-    assert "perfect fit" in repr(u)
     lower, upper = u.interval(X)
     assert lower[2, 2] == upper[2, 2] == pytest.approx(20.0)
     assert u.simulate(3, by="all", random_state=0) == pytest.approx(20.0)
@@ -90,35 +79,25 @@ def test_cells_without_a_value_have_no_error():
     fit = a1gm.fit(X, on_undetermined="ignore")
     u = fit.uncertainty(1.0)
     assert fit.fate(1, 1) == "unbounded"
-    assert np.isnan(u.standard_error(1, 1))
-    assert np.isnan(u.standard_error(1, 1, prediction=True))
-    lower, upper = u.interval(X)
-    assert np.isnan(lower[1, 1])
-    assert np.isnan(upper[1, 1])
-    np.testing.assert_array_equal(
-        np.isnan(u.totals("row").se), [False, True, True, True]
-    )
-    assert np.isnan(u.totals("all").se[0])
+    errors = (u.standard_error(1, 1, prediction=ahead) for ahead in (False, True))
+    bounds = (bound[1, 1] for bound in u.interval(X))
+    assert np.isnan([*errors, *bounds, *u.totals("all").se]).all()
+    assert np.isnan(u.totals("row").se).tolist() == [False, True, True, True]
     assert u.totals("all", cells="fitted").value[0] > 0.0
 
 
-def test_a_hole_that_is_0_beside_unknown_ones_has_a_total():
-    blocks = np.array(
-        [
-            [5.0, 3.0, nan, nan],
-            [0.0, nan, nan, nan],
-            [2.0, 4.0, nan, nan],
-            [nan, nan, 3.0, 4.0],
-            [nan, nan, 6.0, nan],
-        ]
+@pytest.mark.parametrize("fit_of", [a1gm.fit, a1gm.fit_nmmf])
+def test_a_hole_that_is_0_beside_unknown_ones_has_a_total(fit_of):
+    X = np.full((5, 4), nan)
+    X[:3, :2], X[3:, 2:] = (
+        [[5.0, 3.0], [0.0, nan], [2.0, 4.0]],
+        [[3.0, 4.0], [6.0, nan]],
     )
-    for fit in (
-        a1gm.fit(blocks, on_undetermined="ignore").uncertainty(1.0),
-        a1gm.fit_nmmf(blocks, on_undetermined="ignore").uncertainty(1.0)["X"],
-    ):
-        np.testing.assert_allclose(fit.totals("row").value, [nan, 0, nan, nan, 8])
-        np.testing.assert_allclose(fit.totals("column").value, [nan, 0, nan, 8])
-        np.testing.assert_allclose(fit.totals("all").value, [8.0])
+    found = fit_of(X, on_undetermined="ignore").uncertainty(1.0)
+    u = found if fit_of is a1gm.fit else found["X"]
+    np.testing.assert_allclose(u.totals("row").value, [nan, 0, nan, nan, 8])
+    np.testing.assert_allclose(u.totals("column").value, [nan, 0, nan, 8])
+    np.testing.assert_allclose(u.totals("all").value, [8.0])
 
 
 def test_cells_of_weight_0_count_as_missing_in_totals_and_are_kept_by_impute():
@@ -134,22 +113,18 @@ def test_cells_of_weight_0_count_as_missing_in_totals_and_are_kept_by_impute():
 
 
 # --------------------------------------------------------------------- containers
-def test_intervals_are_tables_like_the_one_given():
+@pytest.mark.parametrize("kind", ["C array", "pandas", "polars"])
+def test_intervals_are_tables_like_the_one_given(kind):
     X = counts()
-    lower, upper = a1gm.fit(X).uncertainty().interval(X)
-    hole = np.isnan(X)
+    make, take = CONTAINERS[kind]
+    given = make(X)
+    lower, upper = map(take, a1gm.fit(given).uncertainty().interval(given))
+    for found, right in zip((lower, upper), FIT.uncertainty().interval(X), strict=True):
+        np.testing.assert_allclose(found, right)
+    hole, fill = np.isnan(X), a1gm.impute(X)
     np.testing.assert_array_equal(lower[~hole], X[~hole])
-    fill = a1gm.impute(X)
-    assert (lower[hole] < fill[hole]).all()
-    assert (fill[hole] < upper[hole]).all()
+    assert ((lower < fill) & (fill < upper))[hole].all()
     assert (lower >= 0.0).all()
-    frame = pd.DataFrame(X, columns=list("abcdef"), index=[f"r{i}" for i in range(12)])
-    low = a1gm.fit(frame).uncertainty().interval(frame)[0]
-    np.testing.assert_allclose(low.to_numpy(), lower)
-    assert low.index.equals(frame.index)
-    polars = pl.DataFrame(X, schema=list("abcdef")).fill_nan(None)
-    low = a1gm.fit(polars).uncertainty().interval(polars)[0]
-    np.testing.assert_allclose(low.to_numpy(), lower)
 
 
 def test_rows_that_were_not_fitted_have_intervals_of_their_own():
@@ -165,8 +140,9 @@ def test_rows_that_were_not_fitted_have_intervals_of_their_own():
 
 
 def test_totals_and_indices_are_frames_on_request():
-    X = pd.DataFrame(counts(), columns=list("abcdef"))
+    X = pd.DataFrame(counts(), columns=list("abcdef"), index=list("mnopqrstuvwx"))
     u = a1gm.fit(X).uncertainty()
+    assert u.interval(X)[0].index.equals(X.index)
     frame = u.totals("column").to_frame()
     assert list(frame.index) == list("abcdef")
     assert set(frame) == {"value", "se", "se_estimation", "se_process"}
