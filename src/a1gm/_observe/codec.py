@@ -40,20 +40,9 @@ def write_archive(
     *,
     version: str,
 ) -> None:
-    """Write content and arrays.
+    """Write content that JSON can hold, and arrays of numbers by name.
 
-    Parameters
-    ----------
-    file : binary file
-        Where to.
-    kind : str
-        What the archive holds.
-    content : mapping
-        What JSON can hold.
-    arrays : mapping
-        Arrays of numbers by name.
-    version : str
-        The release that writes.
+    ``kind`` is what the archive holds, ``version`` the release that writes it.
     """
     header = {
         "format": FORMAT,

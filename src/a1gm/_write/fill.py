@@ -66,7 +66,12 @@ _MOST_BYTES = 1 << 28
 # ------------------------------------------------------------------------- filling
 @dataclass
 class FillFiles:
-    """Writes files that were read once with their holes filled."""
+    """Writes files that were read once with their holes filled.
+
+    Integers, decimals and float16 with missing cells become float64, which can hold any
+    fill, and integers that are filled with whole numbers int64. Text that goes from a
+    text file to another is kept letter by letter.
+    """
 
     files: TableFiles
     fit: RankOneFit
@@ -85,7 +90,11 @@ class FillFiles:
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
+        assert self.files.counts is not None
         self.is_filled = np.zeros(self.files.n_cols, bool)
+        self._has_holes = self.files.counts.missing > 0
+        self._suffixes = [MARK] * self.mark
+        self._suffixes += BOUNDS if self.interval is not None else ()
         self.columns = self.fit._columns
         if self.takes_negatives:
             self.columns = replace(self.columns, takes_negatives=True)
@@ -101,16 +110,17 @@ class FillFiles:
             warn_user(UndeterminedWarning(self._left_over()))
 
     def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
-        source = self.files.sources[at]
-        filler = _Filler(self, source, to_text=format_of(target, source) == "csv")
+        self._source = source = self.files.sources[at]
+        self._to_text = format_of(target, source) == "csv"
+        self._set_types()
         pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
         how: Any = {"like": source, "overwrite": self.overwrite}
         with (
             contextlib.closing(pieces),
-            open_writer(target, filler.schema, **how) as writer,
+            open_writer(target, self._schema, **how) as writer,
         ):
             for piece in pieces:
-                writer.write(filler.fill(piece))
+                writer.write(self._fill(piece))
             if self.n_left and self.on_undetermined == "raise":
                 raise UndeterminedError(self._left_over())
 
@@ -120,39 +130,16 @@ class FillFiles:
             return text
         return text[:-1], See("fit.undetermined"), "."
 
-
-def bounds_of(
-    fit: RankOneFit, level: float
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Return a function for the bounds of the filled cells of rows."""
-    try:
-        sure = fit.uncertainty()
-    except (DataError, ParameterError) as error:
-        raise error.advised("Leave out ", Option("interval"), ".") from error
-    return partial(sure.interval, level=level)
-
-
-class _Filler:
-    """Turns the pieces of one file into batches to write, with columns ``schema``.
-
-    Integers, decimals and float16 with missing cells become float64, which can hold any
-    fill, and integers that are filled with whole numbers int64. Text that goes from a
-    text file to another is kept letter by letter.
-    """
-
-    def __init__(self, job: FillFiles, source: Source, *, to_text: bool) -> None:
+    def _set_types(self) -> None:
+        """Choose the types of the columns of a filled file."""
         import pyarrow as pa
 
-        counts, before, names = job.files.counts, source.schema, job.files.names
-        assert counts is not None
-        self._job, self._source, self._to_text = job, source, to_text
-        self._has_holes = counts.missing > 0
-        self._is_whole = counts.is_whole
-        if not source.is_text:
+        before, names = self._source.schema, self.files.names
+        assert self.files.counts is not None
+        self._is_whole = self.files.counts.is_whole
+        if not self._source.is_text:
             kinds = [before.field(name).type for name in names]
             self._is_whole = np.array([pa.types.is_integer(kind) for kind in kinds])
-        self._suffixes = [MARK] * job.mark
-        self._suffixes += BOUNDS if job.interval is not None else ()
         position = {name: j for j, name in enumerate(names)}
         # Columns with the same types before and after are filled at once: for each,
         # its place in the file and in the table.
@@ -168,7 +155,7 @@ class _Filler:
                 fields[place] = old.with_type(new)
                 changed[old.name] = new.to_pandas_dtype().__name__
         metadata = before.metadata and with_types(before.metadata, changed)
-        self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
+        self._schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
 
     def _type(self, own: pa.DataType, j: int) -> pa.DataType:
         """Return the type of a filled column: its own, or one that holds any fill."""
@@ -179,7 +166,7 @@ class _Filler:
             return own
         if not is_text and (not has_holes or own in (pa.float32(), pa.float64())):
             return own
-        is_integer = self._is_whole[j] and (not has_holes or self._job.round == "auto")
+        is_integer = self._is_whole[j] and (not has_holes or self.round == "auto")
         return pa.int64() if is_integer else pa.float64()
 
     def _more_fields(self) -> Iterator[pa.Field]:
@@ -189,27 +176,27 @@ class _Filler:
         known = set(self._source.names)
         for j in np.flatnonzero(self._has_holes):
             for suffix in self._suffixes:
-                name = self._job.files.names[j] + suffix
+                name = self.files.names[j] + suffix
                 check_new_column(self._source.file.name, name, known)
                 kind = pa.bool_() if suffix == MARK else pa.float64()
                 yield pa.field(name, pa.string() if self._to_text else kind)
 
-    def fill(self, piece: Piece) -> pa.RecordBatch:
+    def _fill(self, piece: Piece) -> pa.RecordBatch:
         """Fill the holes of a piece, which has all columns of the file."""
         import pyarrow as pa
 
-        job, values = self._job, piece.values
+        values = piece.values
         holes = np.isnan(values)
         if holes.any():
-            values = job.columns.fill(values)
-            if job.round is not None:
-                whole = rounded(values, self._is_whole, job.round)
+            values = self.columns.fill(values)
+            if self.round is not None:
+                whole = rounded(values, self._is_whole, self.round)
                 values = np.where(holes, whole, values)
         filled = holes & ~np.isnan(values)
         is_filled = np.asarray(filled.any(axis=0))
-        job.n_filled += int(filled.sum())
-        job.n_left += int(holes.sum()) - int(filled.sum())
-        job.is_filled |= is_filled
+        self.n_filled += int(filled.sum())
+        self.n_left += int(holes.sum()) - int(filled.sum())
+        self.is_filled |= is_filled
         columns = piece.batch.columns
         for (old, new), places in self._alike.items():
             chosen = [at for at in places if old != new or is_filled[at[1]]]
@@ -217,7 +204,7 @@ class _Filler:
                 self._fill_columns(columns, chosen, new, values, filled)
         if self._suffixes:
             columns += self._more_columns(piece.values, filled)
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _fill_columns(
         self,
@@ -259,17 +246,27 @@ class _Filler:
     def _more_columns(self, values: Floats, filled: Bools) -> Iterator[pa.Array]:
         import pyarrow as pa
 
-        job = self._job
-        tables: list[AnyArray] = [filled] * job.mark
-        if job.bounds is not None:
-            for bound in job.bounds(values):
-                whole = rounded(bound, self._is_whole, job.round)
+        tables: list[AnyArray] = [filled] * self.mark
+        if self.bounds is not None:
+            for bound in self.bounds(values):
+                whole = rounded(bound, self._is_whole, self.round)
                 tables.append(np.where(filled, whole, np.nan))
         for j in np.flatnonzero(self._has_holes):
             for table in tables:
                 cells = pa.array(table[:, j], from_pandas=True)
                 point = self._source.options.point
                 yield as_text(cells, point) if self._to_text else cells
+
+
+def bounds_of(
+    fit: RankOneFit, level: float
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return a function for the bounds of the filled cells of rows."""
+    try:
+        sure = fit.uncertainty()
+    except (DataError, ParameterError) as error:
+        raise error.advised("Leave out ", Option("interval"), ".") from error
+    return partial(sure.interval, level=level)
 
 
 def check_new_column(file: str, name: str, known: Collection[str]) -> None:

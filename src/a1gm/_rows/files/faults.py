@@ -137,7 +137,8 @@ def _ragged(
     if is_wider and is_text and not any(other in header + cells for other in others):
         return title_above(name, header, f"line {line}, the header")
     remedy: Text = (
-        "Every row must have one cell per column; leave a missing cell empty."
+        "Every row must have one cell per column: leave a missing cell empty, and put "
+        f"one that contains {mark!r} in quotes."
     )
     split = [d for d in _DELIMITERS if d in (header if d in ", :" else cells)]
     if n_columns == 1 and split and split[0] != mark:
@@ -145,13 +146,6 @@ def _ragged(
         if mark == ",":
             options += [" and ", Option("decimal", ",")]
         remedy = (f"It is split by {split[0]!r}: pass ", options, ".")
-    elif len(record) > n_columns and mark == ",":
-        remedy = (
-            "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
-            "pass ",
-            Option("delimiter", ";"),
-            " if another character separates the cells.",
-        )
     return FileFormatError(
         f"{name}, line {line}: {counted(len(record), 'cell')}, but the header has "
         f"{n_columns}: {shortened(cells)!r}. ",

@@ -20,19 +20,8 @@ from a1gm._base.words import counted, listed, shown
 from a1gm._rows.columns import Choice, Kind, choose, is_label
 from a1gm._rows.files import faults
 from a1gm._rows.files.sheet import SheetSource
-from a1gm._rows.files.source import (
-    FoundFiles,
-    Source,
-    TableOptions,
-    open_input,
-)
-from a1gm._rows.files.text import (
-    Cells,
-    Others,
-    TextSource,
-    columns_of,
-    has_numbers,
-)
+from a1gm._rows.files.source import FoundFiles, Source, TableOptions, open_input
+from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_numbers
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import check_there
@@ -48,7 +37,6 @@ from a1gm.exceptions import (
     NotNumericError,
     Option,
     SkippedWarning,
-    Text,
 )
 
 if TYPE_CHECKING:
@@ -83,27 +71,23 @@ class Piece:
 
     def check_cells(self, negatives: Negatives) -> None:
         """Raise for infinite cells, and for what ``negatives`` does not allow."""
-        infinite, below = np.isinf(self.values), self.values < 0.0
-        if infinite.any():
-            raise self._bad_cell(infinite, InfiniteValuesError, "not a finite number")
-        if negatives == "raise" and below.any():
-            what = "negative (Negative values in data)"
-            allow = "; if negative increments are meant, ", Option("negatives", "allow")
-            raise self._bad_cell(below, NegativeValuesError, what, allow)
-
-    def _bad_cell(
-        self, is_bad: Bools, error: type[A1gmError], what: str, more: Text = ""
-    ) -> A1gmError:
-        row, col = np.argwhere(is_bad)[0]
-        place = self.source.place_of(self.first_row + int(row))
-        token = repr(float(self.values[row, col])).removesuffix(".0")
-        return error(
-            f"{token} is {what}. If it marks a missing cell pass ",
-            Option("missing", [token]),
-            more,
-            ".",
-            where=f"{place}, column {self.names[col]!r}",
-        )
+        allow = "; if negative increments are meant, ", Option("negatives", "allow")
+        below = (self.values < 0.0) & (negatives == "raise")
+        for is_bad, error, what, more in (
+            (np.isinf(self.values), InfiniteValuesError, "not a finite number", ()),
+            (below, NegativeValuesError, "negative (Negative values in data)", allow),
+        ):
+            if is_bad.any():
+                row, col = np.argwhere(is_bad)[0]
+                place = self.source.place_of(self.first_row + int(row))
+                token = repr(float(self.values[row, col])).removesuffix(".0")
+                raise error(
+                    f"{token} is {what}. If it marks a missing cell pass ",
+                    Option("missing", [token]),
+                    more,
+                    ".",
+                    where=f"{place}, column {self.names[col]!r}",
+                )
 
 
 class ColumnCounts:
