@@ -6,7 +6,6 @@ The tests read the tree itself, so a new module cannot be forgotten.
 from __future__ import annotations
 
 import ast
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,7 +142,6 @@ def run(code: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        env=dict(os.environ),
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

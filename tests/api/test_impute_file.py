@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
 from support.files import make_table, read_table, write
 
 import a1gm
@@ -52,16 +51,10 @@ def test_columns_that_cannot_hold_any_fill_become_float64(
     out = tmp_path / f"out{suffix}"
     a1gm.impute_file(tmp_path / "t.parquet", out)
     want = a1gm.impute(table)
-    if suffix == ".csv":
-        found = read_table(out)
-    else:
-        found = (pq if suffix == ".parquet" else feather).read_table(out)
-        assert found.schema.types == [
-            pa.float64(),
-            pa.float64(),
-            full.type,
-            single.type,
-        ]
+    found = read_table(out)
+    if suffix != ".csv":
+        types = [pa.float64(), pa.float64(), full.type, single.type]
+        assert found.schema.types == types
     assert found["y"].to_pylist() == pytest.approx(want["y"].to_pylist())
 
 
@@ -149,14 +142,10 @@ def test_filled_cells_are_marked(tmp_path: Path) -> None:
     a1gm.impute_file(tmp_path / "a.csv", tmp_path / "b.csv", mark=True, id=["id"])
     filled = "id,x,y,y_filled\na,1,2,false\nb,2,4,true\n"
     assert (tmp_path / "b.csv").read_text() == filled
+    fit = a1gm.fit_file(tmp_path / "a.csv")
+    files = tmp_path / "b.csv", tmp_path / "c.csv"
     with pytest.raises(LabelError, match=r"'y_filled', which mark=True would add"):
-        a1gm.impute_file(
-            tmp_path / "b.csv",
-            tmp_path / "c.csv",
-            mark=True,
-            fit=a1gm.fit_file(tmp_path / "a.csv"),
-            missing=["4"],
-        )
+        a1gm.impute_file(*files, mark=True, fit=fit, missing=["4"])
 
 
 def test_streams(tmp_path: Path, monkeypatch) -> None:
@@ -277,6 +266,6 @@ def test_when_one_of_several_files_fails_the_others_are_whole(
         a1gm.impute_file(tables, out, overwrite=True, progress=fail_late)
     assert caught.value.__notes__ == [f"New in {out}: 0.csv, 1.csv."]
     assert (out / "1.csv").read_text() == "x,y\n1,2\n2,4\n"
-    left = (out / "2.csv").read_text() if was_there else None
-    assert left == ("old" if was_there else None)
-    assert sorted(p.name for p in out.iterdir())[:2] == ["0.csv", "1.csv"]
+    left = {path.name: path.read_text() for path in out.iterdir()}
+    assert left.keys() >= {"0.csv", "1.csv"}
+    assert left.get("2.csv") == ("old" if was_there else None)

@@ -221,18 +221,26 @@ def between_workers(given: Table, **options: Any) -> Any:
     return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
 
 
+def loaded(fit: Any, folder: Path) -> Any:
+    """The same fit, saved and loaded."""
+    fit.save(folder / "model.a1gm", overwrite=True)
+    return a1gm.load(folder / "model.a1gm")
+
+
 #: Ways to a fit that holds its rows.
-MAKERS: dict[str, Callable[[Table], Any]] = {
-    "pieces with rows": lambda given: in_pieces(given).solve(),
-    "bytes between workers": between_workers,
-    "pickled": lambda given: pickle.loads(pickle.dumps(a1gm.fit(given))),
-    "copied": lambda given: copy.copy(a1gm.fit(given)),
-    "deeply copied": lambda given: copy.deepcopy(a1gm.fit(given)),
+MAKERS: dict[str, Callable[[Table, Path], Any]] = {
+    "pieces with rows": lambda given, _: in_pieces(given).solve(),
+    "bytes between workers": lambda given, _: between_workers(given),
+    "one of many": lambda given, _: a1gm.fit_many([given])[0],
+    "saved and loaded": lambda given, folder: loaded(a1gm.fit(given), folder),
+    "pickled": lambda given, _: pickle.loads(pickle.dumps(a1gm.fit(given))),
+    "copied": lambda given, _: copy.copy(a1gm.fit(given)),
+    "deeply copied": lambda given, _: copy.deepcopy(a1gm.fit(given)),
 }
 
 
 def maker_way(name: str, X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, MAKERS[name])
+    return answers_of_fit(X, lambda given: MAKERS[name](given, folder))
 
 
 for name in MAKERS:
@@ -248,44 +256,26 @@ def dask_frame(X: Table) -> Any:
     return dd.from_pandas(pandas_frame(X), npartitions=2, sort=False)
 
 
-def answers_of_collection(
-    X: Table, give: Callable[[Table], Any], take: Callable[[Any], Table]
-) -> Answers:
+#: What makes a collection, what takes its cells out, and how new rows come.
+COLLECTIONS: dict[str, tuple[Callable[[Table], Any], ...]] = {
+    "Dask array": (dask_array, lambda found: found.compute(), np.asarray),
+    "Dask frame": (dask_frame, lambda found: as_floats(found.compute()), pandas_frame),
+}
+
+
+def collection_way(name: str, X: Table, folder: Path) -> Answers:
+    give, take, give_rows = COLLECTIONS[name]
     with dask.config.set(scheduler="synchronous"):
         answers = answers_of_fit(X, a1gm.distributed.fit, give, take, rows="lazy")
     answers.output = answers.output.compute()
     answers.given = answers.given.compute()
-    return answers
-
-
-@way("Dask array", lacks=NO_ROWS)
-def dask_array_way(X: Table, folder: Path) -> Answers:
-    answers = answers_of_collection(X, dask_array, lambda found: found.compute())
     fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(rows))
+    answers.transform = lambda rows: np.asarray(fit.transform(give_rows(rows)))
     return answers
 
 
-@way("Dask frame", lacks=NO_ROWS)
-def dask_frame_way(X: Table, folder: Path) -> Answers:
-    answers = answers_of_collection(
-        X, dask_frame, lambda found: as_floats(found.compute())
-    )
-    fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(pandas_frame(rows)))
-    return answers
-
-
-# --------------------------------------------------------------- fits that travel
-def loaded(fit: Any, folder: Path) -> Any:
-    """The same fit, saved and loaded."""
-    fit.save(folder / "model.a1gm", overwrite=True)
-    return a1gm.load(folder / "model.a1gm")
-
-
-@way("saved and loaded")
-def saved(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: loaded(a1gm.fit(given), folder))
+for name in COLLECTIONS:
+    way(name, lacks=NO_ROWS)(partial(collection_way, name))
 
 
 # ------------------------------------------------------------------- in one call
@@ -367,8 +357,34 @@ def long_frame(X: Table) -> pd.DataFrame:
     return pd.DataFrame({"row": rows, "column": names, "value": X.ravel()})
 
 
-def of_wide_rows(answers: Answers) -> Answers:
+def fit_of_long(frame: Any) -> Any:
+    return a1gm.fit_long(frame, KEYS, VALUE)
+
+
+def fit_of_group(frame: pd.DataFrame) -> Any:
+    other = frame.assign(group="b", value=1.0)
+    both = pd.concat([frame.assign(group="a"), other])
+    return a1gm.fit_groups(both, "group", KEYS, VALUE)["a"]
+
+
+#: What is made of a long frame, and how it is fitted.
+LONG: dict[str, tuple[Callable[[pd.DataFrame], Any], Callable[[Any], Any]]] = {
+    "long pandas": (lambda frame: frame, fit_of_long),
+    "long polars": (pl.from_pandas, fit_of_long),
+    "one of the groups": (lambda frame: frame, fit_of_group),
+}
+
+
+def long_way(name: str, X: Table, folder: Path) -> Answers:
     """New rows come as a frame of the columns; nothing is known of types."""
+    give, make = LONG[name]
+    answers = answers_of_fit(
+        X,
+        make,
+        lambda X: give(long_frame(X)),
+        lambda frame: np.asarray(frame[VALUE], float).reshape(X.shape),
+        impute=lambda fit, _: fit.fill_long(only_missing=False),
+    )
     fit = answers.fit
     answers.given = answers.output = None
     answers.fill = lambda rows: as_floats(fit.impute(pandas_frame(rows)))
@@ -376,43 +392,5 @@ def of_wide_rows(answers: Answers) -> Answers:
     return answers
 
 
-def long_way(give: Callable[[pd.DataFrame], Any], X: Table, folder: Path) -> Answers:
-    def values(frame: Any) -> Table:
-        return np.asarray(frame[VALUE], float).reshape(X.shape)
-
-    return of_wide_rows(
-        answers_of_fit(
-            X,
-            lambda frame: a1gm.fit_long(frame, KEYS, VALUE),
-            lambda X: give(long_frame(X)),
-            values,
-            impute=lambda fit, _: fit.fill_long(only_missing=False),
-        )
-    )
-
-
-for name, give in {"pandas": lambda frame: frame, "polars": pl.from_pandas}.items():
-    way(f"long {name}", lacks=("types",))(partial(long_way, give))
-
-
-@way("one of many")
-def one_of_many(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: a1gm.fit_many([given])[0])
-
-
-@way("one of the groups", lacks=("types",))
-def one_of_the_groups(X: Table, folder: Path) -> Answers:
-    def make(frame: pd.DataFrame) -> Any:
-        other = frame.assign(group="b", value=1.0)
-        both = pd.concat([frame.assign(group="a"), other])
-        return a1gm.fit_groups(both, "group", KEYS, VALUE)["a"]
-
-    return of_wide_rows(
-        answers_of_fit(
-            X,
-            make,
-            long_frame,
-            lambda frame: frame[VALUE].to_numpy(float).reshape(X.shape),
-            impute=lambda fit, _: fit.fill_long(only_missing=False),
-        )
-    )
+for name in LONG:
+    way(name, lacks=("types",))(partial(long_way, name))
