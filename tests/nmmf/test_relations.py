@@ -1,6 +1,7 @@
 """Any number of tables that share sets of entities."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -48,13 +49,28 @@ def cost(fit, tables, weights):
     )
 
 
+LINE = CHAIN[:3]  # the three tables of fit_nmmf
+
+
 @pytest.mark.oracle
-@pytest.mark.parametrize("keys", [CHAIN, CIRCLE, TURNED])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_no_minimiser_is_better(keys, weighted):
-    tables = made(keys, seed=3)
-    weights = {key: 1.0 + weighted * k * 1.7 for k, key in enumerate(keys)}
+@pytest.mark.parametrize(
+    ("keys", "weights", "seed"),
+    [
+        *((keys, (1, 1, 1, 1), 3) for keys in (CHAIN, CIRCLE, TURNED)),
+        *((keys, (1, 2.7, 4.4, 6.1), 3) for keys in (CHAIN, CIRCLE, TURNED)),
+        *product([LINE], [(1, 1, 1), (1, 3, 0.2), (1, 0.01, 40)], range(5)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
+def test_no_minimiser_is_better(keys, weights, seed):
+    tables = made(keys, seed)
+    weights = dict(zip(keys, weights, strict=True))
     fit = a1gm.fit_relations(tables, weights)
+    if keys is LINE:
+        (X, Z, Y), (_, beta, alpha) = tables.values(), weights.values()
+        same = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
+        assert same.divergence == pytest.approx(fit.divergence, rel=1e-12)
+        assert same.certificate <= 1e-10
     sizes = {n: s for n, s in SIZES.items() if any(n in key for key in keys)}
     least, _ = minimise(tables, weights, sizes)
     assert fit.divergence <= least * (1 + OPTIMUM)

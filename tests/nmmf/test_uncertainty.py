@@ -10,11 +10,7 @@ import pandas as pd
 import pytest
 
 import a1gm
-from a1gm.exceptions import (
-    EmptyLineWarning,
-    LabelError,
-    ParameterError,
-)
+from a1gm.exceptions import EmptyLineWarning, LabelError, ParameterError
 
 nan = np.nan
 X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, nan], [9.0, 25.0, 30.0]])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from support import oracles
-from support.tables import make_table, tables
+from support.tables import make_mask, make_table, tables
 
 import a1gm
 from a1gm.exceptions import NotRepresentableError
@@ -48,10 +50,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_cells_far_apart(name):
-    flint = pytest.importorskip("flint")
+    pytest.importorskip("flint")
     from attack.oracle import truth_of
 
-    assert flint
     X = np.array(RIGHT[name])
     fit = a1gm.fit(X)
     cells = truth_of(X, None, None, signed=False, exact=True).cells.astype(float)
@@ -64,25 +65,17 @@ def test_cells_far_apart(name):
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("way", ["dense", "sparse", "pieces"])
 def test_factors_out_of_range_are_refused_by_name(name, way):
-    X, which = np.array(REFUSED[name][0]), REFUSED[name][1]
-    i, j = np.nonzero(~np.isnan(X))
-    stored = csr_array((X[i, j], (i, j)), shape=X.shape)
-    table = a1gm.PatternTable(X.shape[1], keep_rows=True)
+    cells, which = REFUSED[name]
+    X, table = np.array(cells), a1gm.PatternTable(len(cells[0]), keep_rows=True)
     for row in X:
         table.update(row[None])
     solve = {
-        "dense": lambda: a1gm.fit(X),
-        "sparse": lambda: a1gm.fit(stored, absent="missing"),
+        "dense": partial(a1gm.fit, X),
+        "sparse": partial(a1gm.fit, csr_array(X), absent="missing"),
         "pieces": table.solve,
     }[way]
     with pytest.raises(NotRepresentableError, match=f"factor of {which} is outside"):
         solve()
-
-
-def test_fills_out_of_range_are_refused():
-    fit = a1gm.fit(np.array([[1.0, 1.0, 1.0]]))
-    with pytest.raises(NotRepresentableError, match="factor of row 0"):
-        fit.impute([[1e308, nan, nan]])
 
 
 @pytest.mark.parametrize("name", ["weights", "exposure"])
@@ -116,10 +109,9 @@ def test_an_infinite_divergence_is_refused():
 @pytest.mark.parametrize("kind", ["complete", "staircase", "few patterns", "at random"])
 def test_extreme_rows_in_a_larger_table(kind):
     rng = np.random.default_rng(0)
-    observed = ~np.isnan(make_table(kind, 300, 12, 0))
     w, h = 10.0 ** rng.uniform(-100, 100, 300), 10.0 ** rng.uniform(-50, 50, 12)
     exact = np.outer(w, h)
-    fit = a1gm.fit(np.where(observed, exact, nan))
+    fit = a1gm.fit(np.where(make_mask(kind, 300, 12, 0), exact, nan))
     np.testing.assert_allclose(fit.reconstruct(), exact, rtol=1e-8)
 
 

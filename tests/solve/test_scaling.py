@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support import oracles
 from support.tables import make_table
 
 import a1gm
@@ -70,6 +71,9 @@ HARD = {
 }
 
 
+SLOW = ["band", "bridge", "tall", "flat"]  # Newton's method takes over from scaling
+
+
 @pytest.mark.parametrize("name", sorted(HARD))
 @pytest.mark.parametrize("way", ["usual", "products", "factors"])
 def test_every_way_reaches_the_margins(name, way, monkeypatch):
@@ -83,13 +87,9 @@ def test_every_way_reaches_the_margins(name, way, monkeypatch):
     assert gap_of(reduced, solution) <= 2.0 * TOL
     assert solution.gap <= TOL
     assert solution.n_iter < 200
-
-
-@pytest.mark.parametrize("name", ["band", "bridge", "tall", "flat"])
-def test_newton_takes_over_where_scaling_is_slow(name):
-    solution = solve_core(reduced_of(HARD[name]), tol=TOL, max_iter=1000)
-    assert solution.solver == "newton"
-    assert solution.n_iter < 100
+    if way == "usual" and name in SLOW:
+        assert solution.solver == "newton"
+        assert solution.n_iter < 100
 
 
 def test_a_thin_cut_is_not_moved_by_small_steps():
@@ -180,15 +180,10 @@ def test_newton_does_not_go_round_on_cycles(n, seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_large_cycles_of_unlike_cells_are_solved(seed):
     """Full steps of Newton's method go round for ever on some of them."""
-    rng, n = np.random.default_rng(seed), 400
-    place = np.arange(n)
-    rows, cols = np.tile(place, 2), np.append(place, (place + 1) % n)
-    cells = 10.0 ** rng.uniform(-6.0, 6.0, 2 * n)
-    S = sp.csr_array((cells, (rows, cols)), shape=(n, n))
+    n, at = 400, np.arange(400)
+    cells = 10.0 ** np.random.default_rng(seed).uniform(-6.0, 6.0, 2 * n)
+    places = np.tile(at, 2), np.append(at, (at + 1) % n)
+    S = sp.csr_array((cells, places), shape=(n, n))
     fit = a1gm.fit(S, absent="missing")
     assert fit.converged
-    w, h = fit.row_factor, fit.col_factor
-    i, j = S.nonzero()
-    for places, sums in ((i, S.sum(axis=1)), (j, S.sum(axis=0))):
-        fitted = np.bincount(places, w[i] * h[j])
-        np.testing.assert_allclose(fitted, sums, rtol=1e-10)
+    assert oracles.certificate(np.where(S.toarray(), S.toarray(), np.nan), fit) <= TOL

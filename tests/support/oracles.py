@@ -30,12 +30,12 @@ def fitted_cells(X: np.ndarray, fit: object) -> np.ndarray:
     return np.where(observed_cells(X) & inside, np.outer(w, h), 0.0)
 
 
-def certificate(X: np.ndarray, fit: object) -> float:
+def certificate(X: np.ndarray, fit: object, weights: np.ndarray | float = 1.0) -> float:
     """Largest relative mismatch of the margins, from factors and data only."""
-    fitted = fitted_cells(X, fit)
+    fitted, data = weights * fitted_cells(X, fit), weights * X
     gap = 0.0
     for axis in (0, 1):
-        sums = np.nansum(X, axis=axis)
+        sums = np.nansum(data, axis=axis)
         off = np.abs(fitted.sum(axis=axis) - sums)
         positive = sums > 0.0
         assert (off[~positive] == 0.0).all()
@@ -59,15 +59,16 @@ def scaling(X: np.ndarray, *, sweeps: int = 20_000, tol: float = 1e-13) -> np.nd
     return np.outer(w, h)
 
 
-def lbfgs(X: np.ndarray) -> np.ndarray:
+def lbfgs(X: np.ndarray, weights: np.ndarray | float = 1.0) -> np.ndarray:
     """SciPy's L-BFGS in the logarithms of the factors; returns the fitted table."""
     seen = observed_cells(X)
+    used = seen * weights
     n, m = X.shape
-    r, c = np.nansum(X, axis=1), np.nansum(X, axis=0)
+    r, c = np.nansum(used * X, axis=1), np.nansum(used * X, axis=0)
     total = r.sum()
 
     def cost(uv: np.ndarray) -> tuple[float, np.ndarray]:
-        cells = np.where(seen, np.exp(uv[:n, None] + uv[n:]), 0.0)
+        cells = used * np.exp(np.where(seen, uv[:n, None] + uv[n:], 0.0))
         value = cells.sum() - r @ uv[:n] - c @ uv[n:]
         slope = np.concatenate([cells.sum(axis=1) - r, cells.sum(axis=0) - c])
         return value / total, slope / total
