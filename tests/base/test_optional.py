@@ -31,8 +31,7 @@ def test_the_advice_names_what_the_extras_bring():
 
 
 @pytest.mark.parametrize(
-    ("file", "names"),
-    [("a.csv", "pyarrow"), ("a.xlsx", "python-calamine pyarrow")],
+    ("file", "names"), [("a.csv", "pyarrow"), ("a.xlsx", "python-calamine pyarrow")]
 )
 def test_a_file_is_read_without_what_the_commands_need(
     tmp_path, monkeypatch, file, names

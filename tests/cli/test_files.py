@@ -49,12 +49,6 @@ def test_messages(tmp_path, monkeypatch, text, options, code, words):
     assert words in run("inspect", "a.csv", *options, code=code).stderr
 
 
-@pytest.mark.parametrize("header", ["2020,2021,2022", "0,1,2", "jan,feb,mar"])
-def test_numbers_that_count_are_names(csv, header):
-    path = csv(header + "\n1,2,3\n")
-    assert "header" not in run("inspect", path).stderr
-
-
 @pytest.mark.parametrize("command", ["inspect", "impute", "fit", "report"])
 def test_rows_go_by_their_id(csv, tmp_path, command):
     path = csv(HOLES)

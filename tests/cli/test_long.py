@@ -276,10 +276,7 @@ SHOPS = "region,shop,month,sales\nn,a,2024-05,\nn,b,2024-05,5\n" + "".join(
             + "".join(f"{k},{k % 7},5\n{k},9,4\n" for k in range(30)),
             "user,item,rating",
         ),
-        (
-            'my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n',
-            "'my shop,\"the, month\",n'",
-        ),
+        ('my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n', "'my shop,\"the, month\",n'"),
         (SHOPS, "shop,month,sales --by region"),
     ],
 )

@@ -38,20 +38,6 @@ def test_accepted_text_tables(name, options, expected, tmp_path):
 # FAULTS 50: places
 
 
-def test_an_output_that_exists_needs_overwrite(tmp_path):
-    target = tmp_path / "filled.csv"
-    target.write_text("old")
-    # Refused before the data are read: the input does not matter.
-    done = run_executable("impute", CSV / "ragged_short.csv", "-o", target)
-    assert done.returncode == 2
-    assert "exists" in done.stderr
-    assert "--overwrite" in done.stderr
-    assert target.read_text() == "old"
-    done = run_executable("impute", CSV / "plain.csv", "-o", target, "--overwrite")
-    assert done.returncode == 0
-    assert target.read_text().startswith("name,")
-
-
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [

@@ -15,6 +15,7 @@ FILES = {
     "u.csv": "user,p,q\nann,1,2\nbob,,4\ncid,3,6\n",
     "dan.csv": "user,age\ncid,30\nann,10\ndan,20\n",
     "cid.csv": "user,age\ncid,30\n",
+    "ragged.csv": "x,y\n1\n",
     "low.csv": "a,a_low,b\n1,2,3\n,4,6\n3,5,9\n4,,13\n",
     "l.csv": LONG,
     "odd.csv": LONG.replace("shop", "sales_low") + ODD,
@@ -41,6 +42,9 @@ ABSENT = "does not exist. Check the path."
         # Seen: about the extension of the target only.
         ("impute typo/ -o out", 2, f"a1gm: typo/ {ABSENT}"),
         ("impute typo.csv -o out", 2, f"a1gm: typo.csv {ABSENT}"),
+        # Before the data are read.
+        ("impute ragged.csv -o l.csv", 2, "l.csv exists"),
+        ("impute ragged.csv -o l.csv", 2, "--overwrite"),
         ("impute a.csv -o - --columns q", 2, "no column 'q'"),
         ("impute a.csv -o - --decimal ;", 2, "decimal"),
         ("impute a.csv -o - --json", 2, "standard output"),
@@ -110,4 +114,4 @@ def test_refused(tmp_path, monkeypatch, line, code, words):
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert code == 1 or done.stdout == ""
-    assert {str(path) for path in Path().rglob("*.*")} == set(FILES)
+    assert {str(path): path.read_text() for path in Path().rglob("*.*")} == FILES

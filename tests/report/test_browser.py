@@ -48,7 +48,8 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
         "[getComputedStyle(document.body).color,"
         " getComputedStyle(document.body).backgroundColor]"
     )
-    assert (_brightness(ink) > _brightness(paper)) == (scheme == "dark")
+    ink, paper = (_luminance(_channels(colour)) for colour in (ink, paper))
+    assert (ink > paper) == (scheme == "dark")
     context.close()
 
 
@@ -96,8 +97,7 @@ def test_tables_filter_and_download(tab):
 @pytest.mark.parametrize("is_phone", [False, True])
 def test_cells_tell_their_values(browser, page_file, is_phone):
     context = browser.new_context(
-        viewport={"width": 390 if is_phone else 1100, "height": 844},
-        has_touch=is_phone,
+        viewport={"width": 390 if is_phone else 1100, "height": 844}, has_touch=is_phone
     )
     page = context.new_page()
     page.goto(page_file.as_uri())
@@ -214,8 +214,3 @@ def _luminance(colour):
     parts = [x / 255 for x in colour]
     parts = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-def _brightness(colour):
-    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
-    return 0.3 * red + 0.6 * green + 0.1 * blue

@@ -95,7 +95,10 @@ def columns_of(table):
         # Names that are numbers.
         ({"4.5": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
         ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
-        ({"1": [5, 1], "2": [5, 1], "3": [5, 1]}, {"in_file": True}, None),
+        *(
+            ({name: [5, 1] for name in names.split(",")}, {"in_file": True}, None)
+            for names in ("1,2,3", "0,1,2", "2020,2021,2022")
+        ),
         # Not one row per cell.
         ({"shop": list("abcdef"), "city": list("xxyyzz"), "n": UNITS}, {}, None),
         ({"shop": SHOPS, "week": [1, 2, 2] * 2, "n": UNITS}, {}, None),  # a pair twice

@@ -16,11 +16,7 @@ from pyarrow import feather
 
 import a1gm
 from a1gm._rows.labels import Lookup, text_of_label
-from a1gm.exceptions import (
-    A1gmWarning,
-    DataError,
-    LabelError,
-)
+from a1gm.exceptions import A1gmWarning, DataError, LabelError
 
 
 @pytest.fixture

@@ -19,12 +19,7 @@ from pyarrow import feather
 import a1gm
 from a1gm._rows.files.source import Dialect
 from a1gm._write.fill import dialect_for, format_of, open_writer
-from a1gm.exceptions import (
-    DataError,
-    EmptyLineWarning,
-    OutputError,
-    ParameterError,
-)
+from a1gm.exceptions import DataError, EmptyLineWarning, OutputError, ParameterError
 
 
 def write(path, table, dialect=None):
