@@ -1,11 +1,14 @@
-"""Products, sums and factors at the ends of float64."""
-
-from __future__ import annotations
+"""Numbers at the ends of float64, tables as bits, names in messages."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tables import make_mask
 
+from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._base.float_range import check_rows, keeps_digits, product, shifted
+from a1gm._base.words import counted, did_you_mean
 from a1gm.exceptions import NotRepresentableError
 
 
@@ -34,3 +37,25 @@ def test_a_row_without_a_factor_is_named():
     for factor in (0.0, np.inf):
         with pytest.raises(NotRepresentableError, match="factor of row 8"):
             check_rows(np.array([1.0, factor]), np.ones(2), first=7)
+
+
+@given(st.integers(1, 30), st.integers(1, 200), st.integers(0, 2**31))
+def test_bits_there_and_back(n, m, seed):
+    observed = make_mask("at random", n, m, seed)
+    packed = pack_bits(observed)
+    assert packed.dtype == np.uint64
+    assert packed.shape == (n, -(-m // 64))
+    np.testing.assert_array_equal(unpack_bits(packed, m), observed)
+    i, j = n - 1, m - 1
+    assert bool(int(packed[i, j // 64]) >> (j % 64) & 1) == observed[i, j]
+
+
+def test_numbers_of_numpy_have_nouns():
+    assert counted(np.int64(12_345), "row") == "12,345 rows"
+
+
+def test_names_that_are_merely_somewhat_alike_are_not_proposed():
+    known = ["shop", "month", "sales"]
+    assert did_you_mean("amount", known) == ""
+    assert did_you_mean("mnth", known) == " Did you mean 'month'?"
+    assert did_you_mean("sahop", known) == " Did you mean 'shop'?"
