@@ -159,13 +159,8 @@ def test_bad_options_are_refused_by_name(name, bad):
 
 
 def test_numpy_numbers_are_good_options():
-    fit = a1gm.fit(
-        np.ones((2, 2)),
-        tol=np.float32(1e-9),
-        max_iter=np.int64(500),
-        n_threads=np.uint8(2),
-    )
-    assert fit.converged
+    options = {"tol": np.float32(1e-9), "max_iter": np.int64(500)}
+    assert a1gm.fit(np.ones((2, 2)), n_threads=np.uint8(2), **options).converged
 
 
 @pytest.mark.parametrize("n_threads", [2**31, 2**63, 2**70])

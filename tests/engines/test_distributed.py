@@ -76,23 +76,21 @@ def test_collections_of_other_columns_are_refused() -> None:
         fit.impute(da.ones((4, 2)))
 
 
-def test_single_floats_stay_single() -> None:
-    X = gamma_table().astype(np.float32)
-    lazy = da.from_array(X, chunks=(90, 6))
-    filled = a1gm.distributed.fit(lazy).impute(lazy)
-    assert filled.dtype == filled.compute().dtype == np.float32
-
-
-def test_integers_and_masks() -> None:
-    X = np.arange(12).reshape(4, 3)
-    lazy = da.from_array(X, chunks=(2, 3))
+@pytest.mark.parametrize(
+    "X",
+    [
+        gamma_table().astype(np.float32),
+        np.arange(12).reshape(4, 3),
+        np.ma.masked_invalid(gamma_table()),
+    ],
+    ids=["single floats", "integers", "masked"],
+)
+def test_cells_keep_their_type(X: np.ndarray) -> None:
+    lazy = da.from_array(X, chunks=(len(X) // 2, X.shape[1]))
     fit = a1gm.distributed.fit(lazy)
-    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor)
-    assert fit.impute(lazy).compute().dtype == X.dtype
-    Y = gamma_table()
-    masked = da.ma.masked_invalid(da.from_array(Y, chunks=(90, 6)))
-    fit = a1gm.distributed.fit(masked)
-    np.testing.assert_allclose(fit.col_factor, a1gm.fit(Y).col_factor, rtol=SAME)
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor, rtol=SAME)
+    filled = fit.impute(lazy)
+    assert filled.dtype == filled.compute().dtype == X.dtype
 
 
 def test_frames_keep_divisions_labels_and_types() -> None:
@@ -132,21 +130,24 @@ def test_negative_cells_where_they_are_allowed() -> None:
     np.testing.assert_allclose(fit.impute(lazy).compute(), whole.impute(X), rtol=1e-9)
 
 
-def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"a1gm\.fit for a table in memory"):
-        a1gm.distributed.fit(np.ones((2, 2)))
-    with pytest.raises(DataError, match="Expected 2D array, got 1D"):
-        a1gm.distributed.fit(da.ones(3))
-    with pytest.raises(NotNumericError, match="astype"):
-        a1gm.distributed.fit(da.from_array(np.array([["a", "b"]])))
-    with pytest.raises(DataError, match="not a table"):
-        a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
-    frame = pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])})
-    with pytest.raises(NotNumericError, match="no number column"):
-        a1gm.distributed.fit(dd.from_pandas(frame, npartitions=1))
-    twice = pd.DataFrame(np.ones((2, 2)), columns=["x", "x"])
-    with pytest.raises(LabelError, match="repeated column names: 'x'"):
-        a1gm.distributed.fit(dd.from_pandas(twice, npartitions=1))
+DATES = pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])})
+TWICE = pd.DataFrame(np.ones((2, 2)), columns=["x", "x"])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (np.ones((2, 2)), ParameterError, r"a1gm\.fit for a table in memory"),
+        (da.ones(3), DataError, "Expected 2D array, got 1D"),
+        (da.from_array(np.array([["a", "b"]])), NotNumericError, "astype"),
+        (dask.delayed(np.ones)((2, 2)), DataError, "not a table"),
+        (dd.from_pandas(DATES, 1), NotNumericError, "no number column"),
+        (dd.from_pandas(TWICE, 1), LabelError, "repeated column names: 'x'"),
+    ],
+)
+def test_what_is_no_table_is_refused(given: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        a1gm.distributed.fit(given)
 
 
 def test_estimators_and_fit_point_here() -> None:
@@ -214,9 +215,6 @@ def test_a_bad_cell_of_other_rows_is_counted_in_its_partition() -> None:
     named = r"In one partition: .*X\[3, 'c'\] = -3"
     with dask.config.set(scheduler="synchronous"):
         for given, words in ((array, counted), (frame, named)):
-            with pytest.raises(NegativeValuesError, match=words):
-                fit.impute(given).compute()
-            with pytest.raises(NegativeValuesError, match=words):
-                fit.transform(given).compute()
-            with pytest.raises(NegativeValuesError, match=words):
-                fit.divergence_of(given)
+            for use in (fit.impute, fit.transform, fit.divergence_of):
+                with pytest.raises(NegativeValuesError, match=words):
+                    dask.compute(use(given))

@@ -35,10 +35,9 @@ def test_it_is_fit_nmmf():
     X, Y, Z = made()
     model = RankOneNMMF(alpha=0.5, beta=3.0).fit(X, Y=Y, Z=Z)
     fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.5, beta=3.0)
-    for name, factor in (("row_factor_", fit.w), ("col_factor_", fit.h)):
-        np.testing.assert_array_equal(getattr(model, name), factor)
-    np.testing.assert_array_equal(model.a_, fit.a)
-    np.testing.assert_array_equal(model.b_, fit.b)
+    ours = (model.row_factor_, model.col_factor_, model.a_, model.b_)
+    for found, factor in zip(ours, (fit.w, fit.h, fit.a, fit.b), strict=True):
+        np.testing.assert_array_equal(found, factor)
     np.testing.assert_array_equal(model.components_, fit.h[None])
     assert model.divergence_ == pytest.approx(fit.divergence)
     assert model.converged_

@@ -32,10 +32,6 @@ def as_nulls(X):
     return as_polars(X).fill_nan(None)
 
 
-def as_arrow(X):
-    return as_nulls(X).to_arrow()
-
-
 def assert_same_fit(found, expected, rtol=RTOL):
     """Two fits of one table."""
     np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=rtol)
