@@ -41,6 +41,9 @@ def test_columns_in_another_order_are_found_by_name(
         pd.testing.assert_frame_equal(
             known.residuals(other)[["x", "y"]], fit.residuals(named)
         )
+    rows = fit.impute(other.set_axis(["b", "new", "a"]))  # labels of rows do not matter
+    assert list(rows.index) == ["b", "new", "a"]
+    assert rows["x"].tolist() == fit.impute(named)["x"].tolist()
     polars = a1gm.fit(pl.from_pandas(named)).impute(pl.from_pandas(other))
     assert polars.columns == ["y", "x"]
     assert polars["x"].to_list() == fit.impute(named)["x"].to_list()

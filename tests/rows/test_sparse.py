@@ -147,20 +147,9 @@ def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
     dense = a1gm.MissingPattern(X)
     found = a1gm.MissingPattern(as_missing_cells(X), absent="missing")
     assert repr(found) == repr(dense)
-    for name in (
-        "n_missing",
-        "n_rows_with_missing",
-        "n_cols_with_missing",
-        "n_row_patterns",
-        "n_col_patterns",
-        "is_nested",
-        "is_grid_like",
-        "has_closed_form",
-        "core_shape",
-        "increase_rate",
-    ):
-        assert getattr(found, name) == getattr(dense, name), name
-    np.testing.assert_array_equal(found.missing_per_col, dense.missing_per_col)
+    names = [name for name in dir(dense) if name.startswith(("n_", "is_", "has_"))]
+    for name in (*names, "core_shape", "increase_rate", "missing_per_col"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(dense, name))
 
 
 ONES = np.ones((3, 2))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import a1gm
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
 from ways.oracle import Oracle
 from ways.tables import TABLES, new_rows
 from ways.ways import WAYS, noted, ways_with
 
-nan = np.nan
 SEVERAL = "positive in two blocks"
 
 tables = pytest.mark.parametrize("table", TABLES)
@@ -85,15 +82,3 @@ def test_rows_of_several_blocks_have_no_single_factor(asked, way, name):
         factors = answers.transform(rows)
     assert np.isnan(factors).all()
     assert found.classes == {EmptyLineWarning}
-
-
-def test_labels_of_rows_do_not_matter_and_columns_are_found_by_name():
-    frame = pd.DataFrame(
-        {"x": [1.0, 2.0], "y": [2.0, nan], "z": [3.0, 6.0]}, index=["a", "b"]
-    )
-    fit = a1gm.fit(frame)
-    rows = pd.DataFrame({"x": [5.0], "y": [nan], "z": [15.0]}, index=["new"])
-    filled = fit.impute(rows)
-    assert list(filled.index) == ["new"]
-    assert filled["y"].tolist() == pytest.approx([10.0])
-    assert fit.transform(rows) == pytest.approx([30.0])
