@@ -21,12 +21,7 @@ from pyarrow import feather
 from support.commands import run
 
 import a1gm
-from a1gm.exceptions import (
-    A1gmError,
-    A1gmWarning,
-    DataHintWarning,
-    EmptyLineWarning,
-)
+from a1gm.exceptions import A1gmError, A1gmWarning, DataHintWarning, EmptyLineWarning
 from ways.ways import Noted, noted
 
 N_ROWS = 6
