@@ -104,10 +104,6 @@ def test_observe_gives_the_same_for_any_number_of_threads(kind, n_threads):
     X = make_table(kind, 60_000, 12, seed=5)
     X[::7001, 3] = np.nan
     assert_same_observation(observe(X, n_threads), observe(X))
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_wide_form_for_any_number_of_threads(n_threads):
     X = make_table("at random", 2_000, 300, seed=6, zeros=0.05)
     assert observe_alike(X, n_threads=n_threads, cells=10_000)[1]
 

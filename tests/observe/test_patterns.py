@@ -12,17 +12,13 @@ from a1gm._observe import patterns
 from a1gm._observe.patterns import weighted_counts
 
 
-def forms(X: np.ndarray) -> list:
-    return [patterns_of(X), mask_of(X), pairs_of(X)]
-
-
 @given(tables(max_rows=12, max_cols=70, zeros=0.2))
 def test_all_forms_agree(X):
     _, first = np.unique(~np.isnan(X), axis=0, return_index=True)
     X = X[np.sort(first)]  # every row is a pattern
     seen, label = ~np.isnan(X), np.arange(max(X.shape)) % 2
     labels = label[: len(X)].astype(np.int32), label[: X.shape[1]].astype(np.int32)
-    for found in forms(X):
+    for found in (patterns_of(X), mask_of(X), pairs_of(X)):
         assert (found.n_patterns, found.n_cols) == X.shape
         np.testing.assert_allclose(found.row_sums, np.nansum(X, axis=1))
         np.testing.assert_allclose(found.col_sums, np.nansum(X, axis=0))

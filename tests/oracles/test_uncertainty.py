@@ -121,6 +121,12 @@ def check_index(index, oracle, base, first=0, rtol=RTOL):
     np.testing.assert_allclose(index.se, se, rtol=rtol, atol=1e-14)
 
 
+def check_level(u, regression):
+    np.testing.assert_allclose(u.dispersion, regression.scale, rtol=RTOL)
+    np.testing.assert_allclose(u.deviance, regression.deviance, rtol=RTOL)
+    assert u.dof == regression.df_resid
+
+
 @pytest.mark.parametrize("dispersion", [0.25, 1.0, 7.5])
 @pytest.mark.parametrize(
     "kind",
@@ -128,12 +134,9 @@ def check_index(index, oracle, base, first=0, rtol=RTOL):
 )
 def test_errors_are_those_of_poisson_regression(kind, dispersion):
     X = table(kind, seed=3, dispersion=dispersion)
-    u = a1gm.fit(X).uncertainty()
-    oracle = Regression(X)
-    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
-    np.testing.assert_allclose(u.deviance, oracle.fit.deviance, rtol=RTOL)
+    u, oracle = a1gm.fit(X).uncertainty(), Regression(X)
+    check_level(u, oracle.fit)
     np.testing.assert_allclose(u.pearson_chi2, oracle.fit.pearson_chi2, rtol=RTOL)
-    assert u.dof == oracle.fit.df_resid
     check(u, X, oracle)
 
 
@@ -148,9 +151,7 @@ def test_with_exposure(kind, kinds):
     E[1, 2], E[4, 4], X[4, 4] = 0.0, 0.0, np.nan
     fit = a1gm.fit(X, exposure=E)
     u, oracle = fit.uncertainty(), Regression(X, E=E)
-    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
-    np.testing.assert_allclose(u.deviance, oracle.fit.deviance, rtol=RTOL)
-    assert u.dof == oracle.fit.df_resid
+    check_level(u, oracle.fit)
     fitted = [[oracle.value(i, j) for j in range(X.shape[1])] for i in range(len(X))]
     np.testing.assert_allclose(fit.reconstruct(), fitted, rtol=RTOL)
     check(u, X, oracle, missing=np.isnan(X) | (E == 0.0))
@@ -200,11 +201,8 @@ def test_robust_indices_are_cluster_robust(kind):
 # --------------------------------------------------------------------- several tables
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (2.0, 0.5), (3.0, 0.25)])
 def test_joint_fits_are_one_regression(alpha, beta):
-    X, Y, Z = (
-        table("at random", 1, 7, 5),
-        table("grid", 2, 4, 5),
-        table("at random", 3, 7, 3),
-    )
+    X, Y = table("at random", 1, 7, 5), table("grid", 2, 4, 5)
+    Z = table("at random", 3, 7, 3)
     u = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta).uncertainty()
     block = np.full((11, 8), np.nan)
     block[:7, :5], block[7:, :5], block[:7, 5:] = X, Y, Z
@@ -212,9 +210,7 @@ def test_joint_fits_are_one_regression(alpha, beta):
     V[7:, :5], V[:7, 5:] = alpha, beta
     oracle = Regression(block, V)
     for name in "XYZ":
-        np.testing.assert_allclose(u[name].dispersion, oracle.fit.scale, rtol=RTOL)
-        np.testing.assert_allclose(u[name].deviance, oracle.fit.deviance, rtol=RTOL)
-        assert u[name].dof == oracle.fit.df_resid
+        check_level(u[name], oracle.fit)
     check(u["X"], X, oracle)
     check(u["Y"], Y, oracle, weight=alpha, start=(7, 0))
     check(u["Z"], Z, oracle, weight=beta, start=(0, 5))
@@ -224,11 +220,9 @@ def test_a_table_that_lies_the_other_way_round():
     X, Y = table("at random", 1, 7, 5), table("at random", 2, 4, 5)
     keys = ("user", "item"), ("item", "group")
     fit = a1gm.fit_relations({keys[0]: X, keys[1]: Y.T}, weights={keys[1]: 2.0})
-    u = fit.uncertainty()
-    block = np.vstack([X, Y])
-    oracle = Regression(
-        block, np.where(np.arange(11)[:, None] < 7, 1.0, 2.0) + 0 * X[0]
-    )
+    u, V = fit.uncertainty(), np.ones((11, 5))
+    V[7:] = 2.0
+    oracle = Regression(np.vstack([X, Y]), V)
     check(u[keys[0]], X, oracle)
     check(u[keys[1]], Y.T, oracle, weight=2.0, start=(7, 0), turned=True)
 

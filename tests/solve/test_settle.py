@@ -1,10 +1,14 @@
 """Fault 63: parts of a table that are linked only by cells far below the others."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from attack.oracle import truth_of
 
 import a1gm
+from a1gm._observe import accumulate
+from a1gm._observe import observe as _observe
+from a1gm._solve import dispatch
 
 SIZES = [1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15]
 RIGHT = 1e-12
@@ -59,8 +63,6 @@ def test_and_with_weights_turned_in_pieces_and_on_disk(size, tmp_path):
 
 @pytest.mark.parametrize("size", [1e-4, 1e-8])
 def test_cells_are_read_again_where_only_margins_were_kept(size, monkeypatch):
-    from a1gm._observe import observe as _observe
-
     monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
     X = hollow_blocks(size, 2)
     fit = a1gm.fit(X)
@@ -80,17 +82,11 @@ def test_what_cannot_be_reached_is_announced():
 @pytest.mark.parametrize("again", [0, 1 << 24])
 @pytest.mark.parametrize("size", [1e-8, 1e-12])
 def test_files_are_read_again_or_their_users_told(size, again, tmp_path, monkeypatch):
-    from a1gm._observe import accumulate
-    from a1gm._solve import dispatch
-
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
     monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
     monkeypatch.setattr(dispatch, "CELLS_AGAIN", again)
     X = hollow_blocks(size)
-    names, path = list("abcdef"), tmp_path / "t.parquet"
-    pq.write_table(pa.table(dict(zip(names, X.T, strict=True))), path)
+    path = tmp_path / "t.parquet"
+    pd.DataFrame(X, columns=list("abcdef")).to_parquet(path)
     if again:
         fit = a1gm.fit_file(path)
         error = largest_error(np.outer(fit.row_factor[:], fit.col_factor), X)
