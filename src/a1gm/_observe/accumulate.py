@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from a1gm._base.bits import names_of_rows
+from a1gm._base.bits import names_of_rows, pack_bits
 from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats
 from a1gm._kernel import kernel
@@ -269,11 +269,11 @@ class Accumulator:
 
     def _append_bits(self, new: Patterns) -> None:
         """Write down the observed and the positive bits of rows."""
-        keys, above = new.mask_words()
+        above = new.positive if new.is_mask else pack_bits(new.sums > 0.0)
         for start in range(0, new.n_rows, ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
             rows = some if new.is_mask else new.pattern_of_row[some]
-            bits = keys[rows]
+            bits = new.keys[rows]
             positive = bits if above is None else above[rows]
             if not new.is_mask:  # a row of data counts as positive where its twins are
                 is_zero = (new.sum_of_row[some] == 0.0)[:, None]

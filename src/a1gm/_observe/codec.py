@@ -127,15 +127,11 @@ def _check_version(header: dict[str, Any]) -> None:
     version = header.get("format_version")
     if type(version) is not int or version < 1:
         raise FileFormatError(f"its format version is {version!r}")
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
+        remedy = "upgrade a1gm" if version > FORMAT_VERSION else "fit again and save"
         raise FileFormatError(
             f"it was written by a1gm {header.get('package_version')} in format "
-            f"{version}, and this release reads format {FORMAT_VERSION}: upgrade a1gm"
-        )
-    if version < FORMAT_VERSION:
-        raise FileFormatError(
-            f"it was written by an earlier release, in format {version}; this "
-            f"release reads format {FORMAT_VERSION}: fit again and save"
+            f"{version}, and this release reads format {FORMAT_VERSION}: {remedy}"
         )
 
 

@@ -111,11 +111,7 @@ def _observe(
     exponent, before = 0, None
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
-            source.parts,
-            threads,
-            math.ldexp(1.0, -exponent),
-            TABLE_CELLS,
-            keep_table,
+            source.parts, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, keep_table
         )
         if negative[0] or infinite[0]:
             check_faults(source, negative, infinite, negatives, row_offset)

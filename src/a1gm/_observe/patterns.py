@@ -21,7 +21,7 @@ from a1gm._base.bits import (
     unpack_bits,
 )
 from a1gm._base.checks import is_array, is_count, need
-from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._kernel import kernel
 
 CELLS_AT_ONCE = 1 << 20
@@ -275,15 +275,6 @@ class Patterns:
             np.bincount(i[same], minlength=n),
             np.bincount(between, minlength=n),
         )
-
-    def mask_words(self) -> tuple[Words, Words | None]:
-        """Observed and positive bits of all patterns; None if all are positive."""
-        if self.is_mask:
-            return self.keys, self.positive
-        every = slice(0, self.n_patterns)
-        positive = pack_bits(self.positive_cells(every)) if self.has_zeros else None
-        keys = self.keys
-        return pack_bits(self.observed_cells(every)) if keys is None else keys, positive
 
     # -------------------------------------------------------------------- products
     def matrices(self) -> Iterator[tuple[slice, Any]]:

@@ -90,16 +90,14 @@ class FillFiles:
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
-        assert self.files.counts is not None
         self.is_filled = np.zeros(self.files.n_cols, bool)
-        self._has_holes = self.files.counts.missing > 0
         self._suffixes = [MARK] * self.mark
-        self._suffixes += BOUNDS if self.interval is not None else ()
         self.columns = self.fit._columns
         if self.takes_negatives:
             self.columns = replace(self.columns, takes_negatives=True)
         if self.interval is not None:
             self.bounds = bounds_of(self.fit, self.interval)
+            self._suffixes += BOUNDS
         if not self.files.found.go_to_folder(dst):
             self._write_file(0, dst)
         else:
@@ -134,9 +132,9 @@ class FillFiles:
         """Choose the types of the columns of a filled file."""
         import pyarrow as pa
 
-        before, names = self._source.schema, self.files.names
-        assert self.files.counts is not None
-        self._is_whole = self.files.counts.is_whole
+        before, names, counts = self._source.schema, self.files.names, self.files.counts
+        assert counts is not None
+        self._has_holes, self._is_whole = counts.missing > 0, counts.is_whole
         if not self._source.is_text:
             kinds = [before.field(name).type for name in names]
             self._is_whole = np.array([pa.types.is_integer(kind) for kind in kinds])
@@ -185,8 +183,7 @@ class FillFiles:
         """Fill the holes of a piece, which has all columns of the file."""
         import pyarrow as pa
 
-        values = piece.values
-        holes = np.isnan(values)
+        values, holes = piece.values, np.isnan(piece.values)
         if holes.any():
             values = self.columns.fill(values)
             if self.round is not None:

@@ -154,9 +154,6 @@ class LongFile:
         if to_text:
             new = as_text(pa.array(fills[is_filled]), self.files.first.options.point)
             return pc.replace_with_mask(joined(column.chunks), pa.array(is_filled), new)
-        numbers = np.pad(
-            self.numbers,
-            (0, len(fills) - len(self.numbers)),
-            constant_values=np.nan,
-        )
-        return pa.array(np.where(is_filled, fills, numbers), from_pandas=True)
+        numbers, known = fills.copy(), np.flatnonzero(~np.isnan(self.numbers))
+        numbers[known] = self.numbers[known]
+        return pa.array(numbers, from_pandas=True)

@@ -467,14 +467,14 @@ class TableFiles:
         Rows go by the columns ``id``, else by the lines of a text file (the header is
         line 1), else by their number from 0.
         """
-        source = self.first
         if rows and self.id:
             labels = chain.from_iterable(map(_ids_of, self.id_batches()))
             some, wanted = enumerate(islice(labels, max(rows) + 1)), set(rows)
             found = {row: label for row, label in some if row in wanted}
             return "row", [repr(found[row]) for row in rows]
         if rows and len(self.paths) == 1:
-            return source.row_noun, [str(line) for line in source.lines_of(rows)]
+            lines = self.first.lines_of(rows)
+            return self.first.row_noun, [str(line) for line in lines]
         return "row", [str(row) for row in rows]
 
     # -------------------------------------------------------------- several files
