@@ -27,11 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.containers import MODEL_HEADER, Arrays, Header, pack, unpack
-from ways.file_ways import masks_on_disk, write_parquet
+from ways.kinds import KINDS
 from ways.ways import in_pieces
 
 import a1gm
@@ -65,11 +64,6 @@ BLOCKS = np.array(
 WIDE = table(12, 70, 0.5)
 
 
-def sparse(X: np.ndarray) -> sp.csr_array:
-    rows, cols = np.nonzero(~np.isnan(X))
-    return sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
-
-
 def in_masks(X: np.ndarray) -> Any:
     """Fit a small table as if its patterns were too many for a table of them."""
     with pytest.MonkeyPatch.context() as patch:
@@ -86,40 +80,26 @@ def labelled() -> Any:
     return a1gm.fit(pd.DataFrame(X, columns=list("abcde"), index=list("rstuvwxy")))
 
 
-def weighted(X: np.ndarray) -> Any:
-    return a1gm.fit(X, weights=np.linspace(0.5, 2.0, X.size).reshape(X.shape))
-
-
-def streamed(X: np.ndarray, folder: Path) -> Any:
-    with masks_on_disk():
-        return a1gm.fit_file(write_parquet(X, folder / "table.parquet"))
-
-
-def negative() -> Any:
-    X = table()
-    X[0, 0] = -0.25
-    return a1gm.fit(X, negatives="allow")
-
-
 def labelled_table() -> Any:
     frame = pd.DataFrame(table(), columns=list("abcde"))
     return a1gm.PatternTable().update(frame, key="a").update(frame, key=("b", 1))
 
 
+#: Kinds of fit, each of an ordinary table and of one of several blocks.
 MODELS: dict[str, Callable[[Path], Any]] = {
-    "patterns": lambda folder: a1gm.fit(table()),
-    "patterns and blocks": lambda folder: a1gm.fit(BLOCKS),
     "masks": lambda folder: in_masks(WIDE),
     "masks and zeros": lambda folder: in_masks(with_zeros(WIDE)),
-    "pairs": lambda folder: a1gm.fit(sparse(table()), absent="missing"),
-    "pairs and blocks": lambda folder: a1gm.fit(sparse(BLOCKS), absent="missing"),
-    "weighted": lambda folder: weighted(table()),
     "labels": lambda folder: labelled(),
-    "negatives": lambda folder: negative(),
-    "bits from files": lambda folder: streamed(table(), folder),
-    "bits from files, blocks": lambda folder: streamed(BLOCKS, folder),
-    "without rows": lambda folder: in_pieces(table(), keep_rows=False).solve(),
     "with scatter": lambda folder: in_pieces(table(), uncertainty=True).solve(),
+    **{
+        f"{kind}, {name}": lambda folder, X=X, kind=kind: KINDS[kind](X, folder).fit
+        for kind in ("in memory", "sparse", "file, masks")
+        for name, X in {"table": table(), "blocks": BLOCKS}.items()
+    },
+    **{
+        kind: lambda folder, kind=kind: KINDS[kind](table(), folder).fit
+        for kind in ("weighted", "negatives", "pieces without rows")
+    },
 }
 TABLES: dict[str, Callable[[], Any]] = {
     "table with rows": lambda: in_pieces(table()),
