@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import a1gm
@@ -102,6 +102,7 @@ def powers(low, high):
     st.sampled_from([0.0, 0.25]),
     st.integers(0, 100),
 )
+@example((1.0, 1e-9, 1e116), 1e100, 1e100, 0.0, 0)
 def test_any_scale_and_weight(scales, alpha, beta, holes, seed):
     shapes = (5, 4), (3, 4), (5, 3)
     X, Y, Z = (

@@ -97,7 +97,7 @@ def share_factors(layout: Layout, fit: RankOneFit) -> Sets:
         balance = _balance(layout, fit.n_blocks, sets)
         for name, entities in sets.items():
             scale = 1.0 / balance if entities.is_column else balance
-            sets[name] = _in_units(entities, scale / unit.get(name, 1.0))
+            sets[name] = _in_units(entities, scale, unit.get(name, 1.0))
     placed = {
         name: _placed_set(layout, entities, sets, fit.n_blocks)
         for name, entities in layout.sets.items()
@@ -132,11 +132,12 @@ def _totals(entities: Entities, n_blocks: int) -> Floats:
     return weighted_counts(block[known], factor[known], n_blocks)
 
 
-def _in_units(entities: Entities, units: Floats) -> Entities:
-    """The same entities with factors times the unit of their block."""
+def _in_units(entities: Entities, scale: Floats, unit: float) -> Entities:
+    """The same entities with factors times the scale of their block, over a unit."""
     own = entities.factor
-    factor = own * np.append(units, 1.0)[entities.blocks]
-    is_steep = units.min() < STEEP  # elsewhere only what is nearly 0 can lose digits
+    # One after the other: scale / unit alone may be too small to have all its digits.
+    factor = own * np.append(scale, 1.0)[entities.blocks] / unit
+    is_steep = (scale / unit).min() < STEEP  # elsewhere only what is nearly 0 can
     if factor.max(initial=0.0) == np.inf or (
         is_steep and ((factor < LEAST) & (own > 0.0)).any()
     ):
