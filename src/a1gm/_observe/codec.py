@@ -53,7 +53,7 @@ def write_archive(
     }
     text = json.dumps(header, ensure_ascii=False).encode()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        archive.writestr(HEADER, text)
+        archive.writestr(zipfile.ZipInfo(HEADER), text)  # without the time of day
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(
