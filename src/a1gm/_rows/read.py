@@ -58,6 +58,18 @@ def read_input(
     return read_array(X, name)
 
 
+def read_dense(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
+    """Read a table of a joint fit, which messages call ``name``, into one piece."""
+    if is_sparse(table):
+        raise ParameterError(
+            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
+            "dense: toarray() gives zeros for the cells that are not stored; where "
+            "these are missing and not zero, put NaN instead."
+        )
+    rows: Rows = read_input(table, name=name, columns=columns)
+    return replace(rows, name=name).in_one_piece()
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse table; SciPy is not loaded for this."""
     sparse = sys.modules.get("scipy.sparse")

@@ -13,6 +13,7 @@ from a1gm._api.fit import FitOptions
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
 from a1gm._rows.columns import EVERY_COLUMN
+from a1gm._rows.read import read_dense
 from a1gm.estimators._base import (
     BUDGET,
     THREADS,
@@ -22,7 +23,7 @@ from a1gm.estimators._base import (
 )
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
-from a1gm.nmmf.layout import axes_of, check_same_entities, read_table
+from a1gm.nmmf.layout import axes_of, check_same_entities
 from a1gm.nmmf.result import NMMFFit
 
 
@@ -196,7 +197,7 @@ class RankOneNMMF(RowFactors):
             Z has other columns than in ``fit``, or other rows than X.
         """
         check_is_fitted(self)
-        source = read_table(X, "X", EVERY_COLUMN)
+        source = read_dense(X, "X", EVERY_COLUMN)
         validate_data(self, X, reset=False, skip_check_array=True)
         placed = self._fit._place(source, self._read_z(Z, source))
         return self._factors_of(placed, X, source)
@@ -205,7 +206,7 @@ class RankOneNMMF(RowFactors):
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
-        source = read_table(Z, "Z", EVERY_COLUMN)
+        source = read_dense(Z, "Z", EVERY_COLUMN)
         fitted = self._fit._views.get("Z")
         if fitted is None:
             raise ParameterError(

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.types import OnUndetermined
 from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.read import read_dense
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.joint import fit_joint
-from a1gm.nmmf.layout import Layout, SharedTable, lay_out, read_table
+from a1gm.nmmf.layout import Layout, SharedTable, lay_out
 from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit, check_mapping
 
 LEAST_WEIGHT = 1e-100
@@ -113,11 +114,12 @@ def lay_out_nmmf(
         ("Y", Y, "a", "h", alpha),
         ("Z", Z, "w", "b", beta),
     )
-    return lay_out(
-        SharedTable(name, name, read_table(table, name, columns), row, col, float(v))
+    tables = [
+        SharedTable(name, name, read_dense(table, name, columns), row, col, float(v))
         for name, table, row, col, v in given
         if table is not None or name == "X"
-    )
+    ]
+    return lay_out(tables)
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
@@ -198,7 +200,8 @@ def fit_relations(
     if weights is not None:
         check_mapping(weights, "weights", WeightsError)
     options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
-    return fit_layout(lay_out(_declared(tables, weights or {})), RelationsFit, options)
+    layout = lay_out(list(_declared(tables, weights or {})))
+    return fit_layout(layout, RelationsFit, options)
 
 
 def _declared(
@@ -220,7 +223,7 @@ def _declared(
         weight = weights.get(key, 1.0)
         check_weight(weight, f"The weight of {key!r}", WeightsError)
         name = f"({key[0]!r}, {key[1]!r})"
-        yield SharedTable(key, name, read_table(table, name), *key, float(weight))
+        yield SharedTable(key, name, read_dense(table, name), *key, float(weight))
 
 
 def fit_layout(

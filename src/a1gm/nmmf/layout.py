@@ -19,9 +19,7 @@ import numpy as np
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._base.words import counted
-from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.labels import first_difference, text_of_label
-from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Part, Rows, read_parts
 from a1gm.exceptions import (
     DataError,
@@ -235,22 +233,9 @@ def transpose(rows: Rows) -> Rows:
     return Rows(parts, rows.n_cols, rows.n_rows, *labels, name=rows.name)
 
 
-def read_table(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
-    """Read a table, which messages call ``name``, into one piece."""
-    if is_sparse(table):
-        raise ParameterError(
-            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
-            "dense: toarray() gives zeros for the cells that are not stored; where "
-            "these are missing and not zero, put NaN instead."
-        )
-    rows: Rows = read_input(table, name=name, columns=columns)
-    return replace(rows, name=name).in_one_piece()
-
-
 # ---------------------------------------------------------------------- laying out
-def lay_out(declared: Iterable[SharedTable]) -> Layout:
+def lay_out(tables: list[SharedTable]) -> Layout:
     """Give every entity set a side, and check that shared sets are the same."""
-    tables = list(declared)
     axes = _axes(tables)
     is_column = _two_sides(tables)
     fitted = {name for table in tables if table.weight for name in table.sets}

@@ -33,6 +33,7 @@ from a1gm._fit.place import (
 )
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
+from a1gm._rows.read import read_dense
 from a1gm.exceptions import Text, separated
 from a1gm.nmmf.layout import (
     Axis,
@@ -40,7 +41,6 @@ from a1gm.nmmf.layout import (
     SharedTable,
     axes_of,
     check_same_entities,
-    read_table,
 )
 
 CELLS_AT_ONCE = 1 << 17
@@ -185,7 +185,7 @@ class TableView:
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
         """Fill the missing cells of the table that was fitted."""
         check_on_undetermined(how)
-        rows = read_table(X, self.table.name)
+        rows = read_dense(X, self.table.name)
         pairs = zip(axes_of(self.table.name, rows), self.axes, strict=True)
         for name, (axis, fitted) in zip(self.table.sets, pairs, strict=True):
             check_same_entities(name, axis, fitted)
