@@ -10,7 +10,7 @@ nan = np.nan
 RNG = np.random.default_rng(0)
 
 
-def said(columns, **options):
+def said(columns, n_rows=None, **options):
     """Texts of the hints on some columns; lists of text are text columns."""
     kinds = {
         name: "text" if isinstance(cells[0], str) else "number"
@@ -20,7 +20,8 @@ def said(columns, **options):
         name: np.array(cells, float) if kinds[name] == "number" else cells
         for name, cells in columns.items()
     }
-    return [str(h) for h in hints(arrays, choose(kinds), name="X", **options)]
+    n_rows = n_rows or len(next(iter(arrays.values())))
+    return [str(h) for h in hints(arrays, choose(kinds), n_rows, **options)]
 
 
 SHOPS, WEEKS = ["a", "a", "a", "b", "b", "b"], [1, 2, 3] * 2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from a1gm._rows.files.source import (
 )
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.labels import Names
+from a1gm._rows.rows import table_of
 from a1gm._write.fill import FillFiles, format_of, is_stream
 from a1gm.exceptions import (
     DataError,
@@ -159,18 +160,6 @@ def fit_file(
     return fit_files(files, fitting, uncertainty=uncertainty)
 
 
-def split_options(
-    options: Mapping[str, Any], on_undetermined: OnUndetermined
-) -> tuple[TableOptions, FitOptions]:
-    """Validate the options of `fit_file`; split them into reading and fitting."""
-    reading: dict[str, Any] = {}
-    fitting: dict[str, Any] = {"on_undetermined": on_undetermined}
-    known = [option.name for option in fields(FitOptions)]
-    for name, value in options.items():
-        (fitting if name in known else reading)[name] = value
-    return TableOptions(**reading), FitOptions(**fitting)
-
-
 def fit_files(
     files: TableFiles, options: FitOptions, *, uncertainty: bool = False
 ) -> RankOneFit:
@@ -186,7 +175,7 @@ def fit_files(
                 )
             try:
                 seen = observe(
-                    piece.rows,
+                    table_of(piece.values),
                     n_threads=options.n_threads,
                     negatives=options.negatives,
                     keep_table=gathered.keeps_table,
@@ -311,8 +300,23 @@ def impute_file(
     a,1,2
     b,2,4
     """
-    how = {"mark": mark, "interval": interval, "round": round, "overwrite": overwrite}
-    return fill_file(src, dst, fit, on_undetermined, options, **how).fit
+    reading: dict[str, Any] = {}
+    fitting: dict[str, Any] = {"on_undetermined": on_undetermined or "warn"}
+    for name, value in options.items():
+        is_fitting = name in FitOptions.__dataclass_fields__
+        (fitting if is_fitting else reading)[name] = value
+    return fill_file(
+        src,
+        dst,
+        fit,
+        on_undetermined,
+        TableOptions(**reading),
+        FitOptions(**fitting),
+        mark=mark,
+        interval=interval,
+        round=round,
+        overwrite=overwrite,
+    ).fit
 
 
 def fill_file(
@@ -320,14 +324,14 @@ def fill_file(
     dst: str | os.PathLike[str],
     fit: RankOneFit | None,
     on_undetermined: OnUndetermined | None,
-    options: Mapping[str, Any],
+    reading: TableOptions,
+    fitting: FitOptions,
     **how: Any,
 ) -> FillFiles:
     """Write a table file with its missing cells filled, and count them.
 
     ``how`` are the other options of ``impute_file``.
     """
-    reading, fitting = split_options(options, on_undetermined or "warn")
     if how["interval"] is not None:
         check_level(how["interval"], "interval")
     check_rounding(how["round"])

@@ -41,10 +41,12 @@ def check_target(
         raise OutputError(f"{name} is a folder; name a file in it.")
     if is_special(target):
         return
-    if any(_is_same(target, source) for source in sources):
-        raise OutputError(
-            f"{name} is the input itself, which is never replaced. Choose another name."
-        )
+    for source in sources:
+        if _is_same(target, source):
+            raise OutputError(
+                f"{name} is the input itself, which is never replaced. Choose another "
+                "name."
+            )
     # A link that leads nowhere is there, too.
     if os.path.lexists(target) and not overwrite:
         raise OutputError(

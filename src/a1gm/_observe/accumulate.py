@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import weakref
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -83,8 +84,7 @@ class RowArray:
     def at_exponent(self, exponent: int) -> Floats:
         """Return all sums at one power of two; they are moved in place."""
         sums: Floats = self.array()
-        ends = [first for first, _ in self.exponents[1:]] + [len(sums)]
-        for (first, own), end in zip(self.exponents, ends, strict=True):
+        for (first, own), (end, _) in pairwise([*self.exponents, (len(sums), 0)]):
             for start in range(first, end if own != exponent else first, ROWS_AT_ONCE):
                 rows = slice(start, min(start + ROWS_AT_ONCE, end))
                 sums[rows] = shifted(sums[rows], own - exponent)
@@ -217,7 +217,7 @@ class Accumulator:
             return found
         words = np.frombuffer(b"".join(self._index), np.uint64)
         found.keys, found.sums = words.reshape(n, -(-m // 64)), both
-        found.counts, found.zero_counts = (c[:n].copy() for c in self._counts)
+        found.counts, found.zero_counts = self._counts[:, :n].copy()
         if self.scatter:
             found.sums = np.ascontiguousarray(both[:, :m])
             found.squares = np.ascontiguousarray(both[:, m:])

@@ -251,7 +251,7 @@ def words_of(name: Any) -> list[str]:
     >>> words_of("AccidentYear"), words_of("store_nbr")
     (['accident', 'year'], ['store', 'nbr'])
     """
-    return [word.lower() for word in _WORD.findall(_HUMP.sub(" ", str(name)))]
+    return _WORD.findall(_HUMP.sub(" ", str(name)).lower())
 
 
 def _titles(columns: list[Any]) -> str:

@@ -58,30 +58,27 @@ class _Head:
 
 
 def hints(
-    columns: Mapping[Any, Any],
+    first: Mapping[Any, Any],
     choice: Choice,
+    n_rows: int | None,
     *,
     name: str = "X",
-    n_rows: int | None = None,
     is_asked: bool = False,
     in_file: bool = False,
     decimal: str | None = ".",
 ) -> list[DataHintWarning]:
     """Return warnings about a table by its first rows.
 
-    ``columns`` has these rows of each column in the order of the table: a float array
+    ``first`` has these rows of the columns, the others in their order: a float array
     with NaN where a cell is missing for numbers, any sequence for others. The whole
-    table has ``n_rows``, if these may not be all. Where the caller ``is_asked`` for
-    columns, hints on what they are used for are left out. ``decimal`` is the decimal
-    mark, None where it may be another one.
+    table has ``n_rows``. Where the caller ``is_asked`` for columns, hints on what they
+    are used for are left out. ``decimal`` is the decimal mark, None where it may be
+    another one.
     """
-    first = {column: cells[:MOST_ROWS] for column, cells in columns.items()}
-    names = choice.table[:MOST_COLUMNS]
-    values = np.column_stack([np.asarray(first[c], np.float64) for c in names])
-    is_whole = len(values) == (n_rows or len(next(iter(columns.values()))))
-    table = set(choice.table)
+    names, table = choice.table[:MOST_COLUMNS], set(choice.table)
+    values = np.column_stack([first[column] for column in names])
     others = [column for column in first if column not in table]
-    head = _Head(first, choice, names, others, values, in_file, is_whole)
+    head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
     found = list(_about_thousands(head)) if decimal is None else []
     if not is_asked:
         found += [text for rule in RULES for text in rule(head)]
@@ -116,13 +113,11 @@ def warn_hints(
     is_asked: bool = False,
 ) -> None:
     """Warn about a frame by its first rows; ``others`` are not the table."""
-    n = min(rows.n_rows, max(64, HINT_CELLS // rows.n_cols))
+    n = min(rows.n_rows, MOST_ROWS, max(64, HINT_CELLS // rows.n_cols))
     values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
     names = list(choice.kinds or values)
     first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
-    for warning in hints(
-        first, choice, name=rows.name, n_rows=rows.n_rows, is_asked=is_asked
-    ):
+    for warning in hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked):
         warn_user(warning)
 
 
@@ -237,8 +232,9 @@ def _is_near(total: float, others: float) -> bool:
 
 def _about_text(head: _Head) -> Iterator[Text]:
     """Columns of text in which every cell looks like a number."""
-    for column in head.choice.inferred[:MOST_COLUMNS]:
-        is_text = head.choice.kinds[column] == "text"
+    kinds, inferred = head.choice.kinds, set(head.choice.inferred)
+    for column in head.others[:MOST_COLUMNS]:
+        is_text = column in inferred and kinds[column] == "text"
         if not is_text or is_label(column, leads=True, is_first=False):
             continue
         cells = [str(x) for x in list(head.first[column][:100]) if x not in (None, "")]
@@ -258,7 +254,7 @@ def _about_header(head: _Head) -> Iterator[Text]:
     if not head.in_file:
         return
     try:
-        numbers = np.array([float(name) for name in names])
+        numbers = np.array(list(map(float, names)))
     except ValueError:
         return
     steps = np.diff(numbers)

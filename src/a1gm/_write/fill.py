@@ -138,22 +138,22 @@ class FillFiles:
         if not self._source.is_text:
             kinds = [before.field(name).type for name in names]
             self._is_whole = np.array([pa.types.is_integer(kind) for kind in kinds])
-        position = {name: j for j, name in enumerate(names)}
         # Columns with the same types before and after are filled at once: for each,
         # its place in the file and in the table.
         self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
         fields, changed = list(before), {}
-        for place, old in enumerate(before):
-            j = position.get(old.name)
-            if j is None:
-                continue
+        for j, name in enumerate(names):
+            place = before.get_field_index(name)
+            old = before.field(place)
             new = self._type(old.type, j)
             self._alike[old.type, new].append((place, j))
             if new != old.type:
                 fields[place] = old.with_type(new)
-                changed[old.name] = new.to_pandas_dtype().__name__
+                changed[name] = new.to_pandas_dtype().__name__
         metadata = before.metadata and with_types(before.metadata, changed)
-        self._schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
+        if self._suffixes:
+            fields += self._more_fields()
+        self._schema = pa.schema(fields, metadata=metadata)
 
     def _type(self, own: pa.DataType, j: int) -> pa.DataType:
         """Return the type of a filled column: its own, or one that holds any fill."""
@@ -403,7 +403,7 @@ class CsvWriter:
         import pyarrow as pa
 
         self._sink, self._dialect = sink, dialect
-        self._marks = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
+        self._marks = dialect.delimiter.encode(), b'"', b"\n", b"\r"
         self._special = f'[{re.escape(dialect.delimiter)}"\r\n]'
         codec = codecs.lookup(dialect.encoding).name
         # An encoder with a mark of its own writes it once, in front of the header.
@@ -411,7 +411,7 @@ class CsvWriter:
         self._encoder = None if is_utf8 else codecs.getincrementalencoder(codec)()
         if dialect.bom and is_utf8:
             sink.write(codecs.BOM_UTF8)
-        header = [pa.array([name]) for name in schema.names]
+        header = list(map(pa.array, zip(schema.names, strict=True)))  # one row
         self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:

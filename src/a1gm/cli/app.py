@@ -36,21 +36,9 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_given: bool) -> None:
-    if is_given:
-        typer.echo(f"a1gm {__version__}")
-        raise typer.Exit
-
-
 def a1gm(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the version.",
-        ),
+        bool, typer.Option("--version", help="Show the version.")
     ] = False,
 ) -> None:
     """Explain a table with missing cells by one factor per row and one per column.
@@ -66,6 +54,9 @@ def a1gm(
       a1gm impute sales.xlsx --long shop,month,sales -o filled.csv
       a1gm report sales.csv -o report.html
     """
+    if version:
+        typer.echo(f"a1gm {__version__}")
+        raise typer.Exit
 
 
 def _help_of(body: Callable[..., None]) -> str:
@@ -74,7 +65,7 @@ def _help_of(body: Callable[..., None]) -> str:
     return text.replace("Example:\n", "\b\nExample:\n")
 
 
-app.callback(help=_help_of(a1gm))(a1gm)
+app.callback(help=_help_of(a1gm), invoke_without_command=True)(a1gm)
 
 
 def command(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -100,7 +91,7 @@ def _register(
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
-        names = [option.name for option in shared if option.name in arguments]
+        names = {option.name for option in shared} & arguments.keys()
         options = Options(**{name: arguments.pop(name) for name in names})
         _run(functools.partial(body, **arguments, options=options), options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Annotated, Any
 
 import typer
@@ -110,16 +111,19 @@ def _impute_cells(
     file: list[str], out: str, model: str | None, options: Options, **how: Any
 ) -> None:
     from a1gm import load
+    from a1gm._api.fit import FitOptions
     from a1gm._api.fit_file import fill_file
+    from a1gm._rows.files.source import TableOptions
 
+    fit = None if model is None else load(model)
+    reading = TableOptions(**options.reading)
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
-        given: Any = {**options.reading, **options.fitting, "progress": progress}
-        fit = None if model is None else load(model)
-        on_left, how["overwrite"] = options.on_undetermined, options.overwrite
-        done = fill_file(file, out, fit, on_left, given, **how)
+        fitting = FitOptions(progress=progress, **options.fitting)
+        left, how["overwrite"] = fitting.on_undetermined, options.overwrite
+        done = fill_file(file, out, fit, left, reading, fitting, **how)
     describe(done.files, options)
-    names = [done.files.names[j] for j in done.is_filled.nonzero()[0]]
+    names = list(compress(done.files.names, done.is_filled))
     summary = {
         "n_rows": done.files.n_rows,
         "columns_filled": names,

@@ -96,7 +96,6 @@ def nmmf(
         **tables,
         alpha=alpha,
         beta=beta,
-        on_undetermined=options.on_undetermined,
         **{k: value for k, value in options.fitting.items() if k != "negatives"},
     )
     known = {"divergences": fit.divergences, "n_undetermined": fit.n_undetermined}

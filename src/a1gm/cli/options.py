@@ -160,14 +160,10 @@ class Options:
     def fitting(self) -> dict[str, Any]:
         """The options of ``a1gm.fit`` for fitting."""
         given: dict[str, Any] = {"negatives": self.negatives}
+        given["on_undetermined"] = "raise" if self.strict else "warn"
         given |= {"tol": self.tol} if self.tol is not None else {}
         given |= {"max_iter": self.max_iter} if self.max_iter is not None else {}
         return given | {"n_threads": self.threads}
-
-    @property
-    def on_undetermined(self) -> Any:
-        """What to do about cells that the data do not determine."""
-        return "raise" if self.strict else "warn"
 
     def echo(self, text: str, level: str = "info", **fields: Any) -> None:
         """Print a message on standard error, unless ``--quiet`` or an error.
@@ -232,10 +228,13 @@ def to_json(summary: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def progress_bar(text: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
-    """Yield a function that shows the rows done and the fraction of the work done."""
+def progress_bar(text: str, *, quiet: bool) -> Iterator[Any]:
+    """Yield a function that shows the rows done and the fraction of the work done.
+
+    None where nothing is to be shown.
+    """
     if quiet or not sys.stderr.isatty():
-        yield lambda _rows, _fraction: None
+        yield None
         return
     from rich import progress
     from rich.console import Console

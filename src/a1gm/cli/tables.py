@@ -54,8 +54,7 @@ def fit_open(
     from a1gm._api.fit_file import fit_files
 
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        how = options.on_undetermined
-        fitting = FitOptions(progress=progress, on_undetermined=how, **options.fitting)
+        fitting = FitOptions(progress=progress, **options.fitting)
         fit = fit_files(files, fitting, uncertainty=uncertainty)
     describe(files, options)
     return fit
@@ -135,7 +134,6 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
         "keys": [row, column],
         "value": long.value,
         "duplicates": options.duplicates,
-        "on_undetermined": options.on_undetermined,
         **options.fitting,
     }
     if by:

@@ -152,6 +152,15 @@ def test_a_label_may_be_numbers_and_text(tmp_path):
     assert (table.id, table.names) == (("shop",), ("x",))
 
 
+def test_hints_look_at_the_first_of_many_text_columns(tmp_path):
+    names = [f"note {letter}" for letter in "abcdefghijklmnop"]
+    path = tmp_path / "a.csv"
+    lines = [",".join(["$5"] * len(names) + [f"{k}", "2"]) for k in (3, 1)]
+    path.write_text("\n".join([",".join([*names, "x", "y"]), *lines]) + "\n")
+    with pytest.warns(DataHintWarning, match="'note b' is text such as '\\$5'"):
+        assert read(path)[0].names == ("x", "y")
+
+
 def test_a_header_longer_than_a_block_is_read(tmp_path):
     path = tmp_path / "wide.csv"
     names = [f"column_{k:06d}a" for k in range(30_000)]

@@ -25,7 +25,6 @@ from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_num
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import check_there
-from a1gm._rows.rows import Rows
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -61,13 +60,6 @@ class Piece:
     batch: pa.RecordBatch  # the columns as they are in the file
     names: tuple[str, ...]
     values: Floats  # the numbers of these columns, which lie one after the other
-
-    @property
-    def rows(self) -> Rows:
-        """The rows as the kernel reads them."""
-        n_rows, n_cols = self.values.shape
-        parts: Any = [(self.values, None, None, 0)]
-        return Rows(parts, n_rows, n_cols, None, list(self.names))
 
     def check_cells(self, negatives: Negatives) -> None:
         """Raise for infinite cells, and for what ``negatives`` does not allow."""
@@ -538,29 +530,27 @@ class TableFiles:
             self.warned += hints(
                 self._first_rows(head),
                 self.choice,
+                self.n_rows,
                 name=self.name,
-                n_rows=self.n_rows,
                 is_asked=self.options.columns is not None,
                 in_file=True,
                 decimal=self.options.decimal if head.source.is_text else ".",
             )
-        texts = (source.hint for source in self.sources)
-        self.warned += [DataHintWarning(text) for text in texts if text]
+        for source in self.sources:
+            self.warned += [DataHintWarning(source.hint)] if source.hint else []
         self.warned += self._left_out_files()
         for warning in self.warned:
             warn_user(warning)
 
     def _first_rows(self, head: Piece) -> dict[str, Any]:
-        """Return the first rows of the columns, in their order; few of those beside."""
-        beside = [name for name in self.passed_through if name != ""][:_MOST_LABELS]
-        batch = head.batch
+        """Return the first rows of the columns, and of a few of those beside."""
+        beside, batch = self.passed_through[:_MOST_LABELS], head.batch
         if not head.source.is_text and beside:
             with closing(self.first.batches(beside)) as batches:
                 batch = next(batches)
         rows = min(MOST_ROWS, len(head.values), batch.num_rows)
-        columns = batch.select(beside).slice(0, rows).to_pydict()
-        columns |= dict(zip(self.names, head.values[:rows].T, strict=True))
-        return {name: columns[name] for name in self.first.names if name in columns}
+        columns: dict[str, Any] = batch.select(beside).slice(0, rows).to_pydict()
+        return columns | dict(zip(self.names, head.values[:rows].T, strict=True))
 
     def _left_out_files(self) -> Iterator[SkippedWarning]:
         if self.broken:
@@ -607,7 +597,8 @@ def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
     waiting: deque[Future[_Item]] = deque()
     with ThreadPoolExecutor(1, "a1gm-read-ahead") as pool:
         try:
-            waiting.extend(pool.submit(next, items, end) for _ in range(depth))
+            for _ in range(depth):
+                waiting.append(pool.submit(next, items, end))
             while (item := waiting.popleft().result()) is not end:
                 waiting.append(pool.submit(next, items, end))
                 yield item
