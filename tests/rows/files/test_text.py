@@ -152,6 +152,7 @@ def test_a_label_may_be_numbers_and_text(tmp_path):
     assert (table.id, table.names) == (("shop",), ("x",))
 
 
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning")
 def test_hints_look_at_the_first_of_many_text_columns(tmp_path):
     names = [f"note {letter}" for letter in "abcdefghijklmnop"]
     path = tmp_path / "a.csv"
