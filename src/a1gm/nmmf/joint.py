@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._api.fit import FitOptions, fit_patterns
-from a1gm._base.float_range import LEAST
+from a1gm._base.float_range import LEAST, keeps_digits, product
 from a1gm._base.types import Floats
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns, Placed
@@ -134,10 +134,12 @@ def _totals(entities: Entities, n_blocks: int) -> Floats:
 
 def _in_units(entities: Entities, scale: Floats, unit: float) -> Entities:
     """The same entities with factors times the scale of their block, over a unit."""
-    own = entities.factor
-    # One after the other: scale / unit alone may be too small to have all its digits.
-    factor = own * np.append(scale, 1.0)[entities.blocks] / unit
-    is_steep = (scale / unit).min() < STEEP  # elsewhere only what is nearly 0 can
+    own, ratio = entities.factor, scale / unit
+    if keeps_digits(ratio).all():
+        factor = own * np.append(ratio, 1.0)[entities.blocks]
+    else:  # rounded once: in any order, a product of two of the three may lose digits
+        factor = product(own, np.append(scale, 1.0)[entities.blocks], over=unit)
+    is_steep = ratio.min() < STEEP  # elsewhere only what is nearly 0 can lose digits
     if factor.max(initial=0.0) == np.inf or (
         is_steep and ((factor < LEAST) & (own > 0.0)).any()
     ):
