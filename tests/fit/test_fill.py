@@ -20,27 +20,6 @@ def fill(table, **options):
     return a1gm.fit(table, **options).impute(table)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ">f8"])
-def test_arrays_keep_single_precision(dtype):
-    out = fill(X.astype(dtype))
-    assert type(out) is np.ndarray
-    assert out.dtype == (np.float32 if dtype == np.float32 else np.float64)
-    np.testing.assert_allclose(out, FULL, rtol=1e-6)
-
-
-def test_masked_arrays_stay_masked_where_nothing_is_known():
-    assert not fill(np.ma.masked_invalid(X)).mask.any()
-    table = np.ma.masked_invalid(UNKNOWN)
-    fit = a1gm.fit(table, on_undetermined="ignore")
-    assert fit.impute(table).mask.sum() == np.isnan(UNKNOWN).sum()
-
-
-def test_objects_become_arrays():
-    out = fill(np.where(np.isnan(X), None, X))
-    assert out.dtype == np.float64
-    np.testing.assert_allclose(out, FULL)
-
-
 MIXED = {
     "a": np.array([1, 2, 3], np.int16),
     "b": pd.array([2, None, 6], dtype="Int64"),

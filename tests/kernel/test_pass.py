@@ -308,15 +308,3 @@ def test_parts(seed, n, widths, layout, wide):
     np.testing.assert_allclose(got[0], expected[0], rtol=1e-13)
     if got[1] == expected[1]:  # the compiled one decides before it has seen all rows
         assert_same_observation(got, expected)
-
-
-@pytest.mark.parametrize("bad", [-1.0, np.inf])
-@pytest.mark.parametrize("place", [(0, 3, 0), (1, 9, 2), (1, 64, 4), (0, 99, 19)])
-def test_bad_cells_are_found_in_any_part(bad, place):
-    tables = [np.ones((100, 20)), np.ones((100, 5))]
-    which, row, col = place
-    tables[which][row, col] = bad
-    parts = [part(table) for table in tables]
-    *_, negative, infinite = native.observe(parts, 2, 1.0, MANY, False)
-    found = negative if bad < 0 else infinite
-    assert tuple(found) == (1, row, col + 20 * which, bad)

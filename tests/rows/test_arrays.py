@@ -151,20 +151,6 @@ def test_layouts(layout, read_only):
     assert table.tobytes() == before
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_broadcast_arrays(axis):
-    line = np.array([1.0, nan, 3.0, 4.0])
-    table = (
-        np.broadcast_to(line, (5, 4))
-        if axis == 0
-        else np.broadcast_to(line[:, None], (4, 5))
-    )
-    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
-        fit = a1gm.fit(table)
-    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
-        assert_same_fit(fit, a1gm.fit(table.copy()))
-
-
 @pytest.mark.parametrize("mode", ["r", "c", "r+"])
 def test_memory_maps(tmp_path, mode):
     path = tmp_path / "table.npy"

@@ -13,7 +13,14 @@ def number(*names):
 @pytest.mark.parametrize(
     ("schema", "table", "ids"),
     [
-        (number("Unnamed: 0", "a"), ["a"], ["Unnamed: 0"]),
+        *(
+            (number(name, "a", "24"), ["a", "24"], [name])
+            for name in (
+                *("Unnamed: 0", "year", "origin", "AY", "store", "sku", "customer"),
+                *("date", "store_nbr"),
+            )
+        ),
+        (number("store", "sales_per_store"), ["sales_per_store"], ["store"]),
         ({"day": "date", "a": "number", "": "number"}, ["a", ""], ["day"]),
     ],
 )

@@ -96,19 +96,12 @@ def test_names_in_any_list(make, tmp_path):
     assert len(fits) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"id": "month"}, r"no column 'month'\. Its columns are: 'shop'"),
-        ({"id": "nute"}, "Did you mean 'note'"),
-        ({"columns": ["x"], "exclude": ["x"]}, "no column left"),
-    ],
-)
-def test_columns_that_cannot_be_chosen(options, words):
-    with pytest.raises(LabelError, match=words):
-        a1gm.fit(FRAME, **options)
+@pytest.mark.parametrize("option", ["id", "columns", "exclude"])
+def test_columns_that_cannot_be_chosen(option):
+    with pytest.raises(LabelError, match=r"no column 'nute'\. .*Did you mean 'note'"):
+        a1gm.fit(FRAME, **{option: ["nute"]})
     with pytest.raises(ParameterError, match="need a DataFrame; X is a ndarray"):
-        a1gm.fit(np.ones((2, 2)), **options)
+        a1gm.fit(np.ones((2, 2)), **{option: ["x"]})
 
 
 def test_columns_whose_names_are_numbers():
@@ -182,23 +175,13 @@ def test_estimators_take_every_column():
         a1gm.RankOneNMF().fit(FRAME[["shop", "x"]])
 
 
-LONG = [(s, m, i + j + 1.5) for i, s in enumerate("abcd") for j, m in enumerate("xyz")]
-HINTS = {
-    "one row per cell": pd.DataFrame(LONG, columns=["shop", "month", "sales"]),
-    "total of the others": pd.DataFrame(
-        {"x": [1.0, 2, 3], "y": [2.0, 2, 2], "total": [3.0, 4, 5]}
-    ),
-}
-
-
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("words", HINTS)
-def test_hints_look_at_the_first_rows(words, kind):
-    frame = KINDS[kind](HINTS[words])
-    with pytest.warns(DataHintWarning, match=words):
+def test_hints_look_at_the_first_rows(kind):
+    columns = {"x": [1.0, 2, 3], "y": [2.0, 2, 2], "total": [3.0, 4, 5]}
+    frame = KINDS[kind](pd.DataFrame(columns))
+    with pytest.warns(DataHintWarning, match="total of the others"):
         a1gm.fit(frame)
-    numbers = list(HINTS[words].select_dtypes("number"))
-    a1gm.fit(frame, columns=numbers)  # asked for, so without a hint
+    a1gm.fit(frame, columns=list(columns))  # asked for, so without a hint
 
 
 COLUMNS = {
@@ -282,18 +265,6 @@ def test_frames_work_without_pyarrow(monkeypatch):
     X = holed_table()
     for frame in (as_nulls(X), as_pandas(X).astype("Float64")):
         assert_same_fit(a1gm.fit(frame), a1gm.fit(X))
-
-
-@pytest.mark.parametrize("n_cols", [4, 5, 7, 8, 10])
-@pytest.mark.parametrize("offset", [0, 1, 5, 63])
-def test_arrow_columns_at_any_offset(n_cols, offset):
-    rng = np.random.default_rng(n_cols + offset)
-    X = rng.gamma(2.0, size=(333, n_cols))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[offset], X[:, 1] = 1.0, 1.0
-    frame = as_nulls(X).to_arrow().slice(offset, 201)
-    rows = X[offset : offset + 201]
-    assert_same_fit(a1gm.fit(frame), a1gm.fit(rows), rtol=1e-12)
 
 
 WIDTHS = ["decimal32", "decimal64", "decimal128", "decimal256", "Int128"]
@@ -382,26 +353,12 @@ def test_integers_by_address_keep_their_type_when_full(dtype: str) -> None:
     np.testing.assert_allclose(filled["b"].to_numpy(), [2.0, 4.0, 6.0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
-def test_a_frame_of_float64_is_made_anew(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["polars", "arrow"])
+def test_a_filled_frame_outlives_its_fit_and_its_table(kind: str) -> None:
     X = whole()
-    given = {
-        "pandas": pd.DataFrame(X, index=range(7, 77), columns=NAMES),
-        "polars": nulls(X),
-        "arrow": nulls(X).to_arrow().replace_schema_metadata({b"of": b"a table"}),
-    }[kind]
+    given = nulls(X) if kind == "polars" else nulls(X).to_arrow()
     fit = a1gm.fit(given)
     filled = fit.impute(given)
-    if kind == "pandas":
-        assert filled.index.equals(given.index)
-        filled.iloc[0, 0] = -1.0  # a copy
-        assert given.iloc[0, 0] == 69.0
-        filled.iloc[0, 0] = 69.0
-    elif kind == "polars":
-        assert filled.schema == given.schema
-        assert filled.null_count().sum_horizontal()[0] == 0
-    else:
-        assert filled.schema.equals(given.schema, check_metadata=True)
     del fit, given
     gc.collect()
     columns = [np.asarray(filled[name]) for name in NAMES]

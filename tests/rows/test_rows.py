@@ -117,15 +117,6 @@ def test_python_integers_beyond_any_dtype():
         a1gm.fit([[1, 10**400], [1, 1]])
 
 
-@pytest.mark.slow
-def test_many_rows_of_float32():
-    X = np.full((20_000_000, 1), 0.1, np.float32)
-    fit = a1gm.fit(X)
-    assert fit.row_factor[0] == pytest.approx(float(np.float32(0.1)), rel=1e-14)
-    total = float(fit._solved.statistics.sums.sum())
-    assert total == pytest.approx(20_000_000 * float(np.float32(0.1)), rel=1e-14)
-
-
 def test_advice_on_negative_cells_can_be_followed():
     frame = pd.DataFrame(
         {"r": [*"aabb"], "c": [*"xyxy"], "v": [1.0, -2.0, 3.0, 4.0], "w": 1.0}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -111,45 +109,6 @@ def test_large_sparse_tables_sweep_by_rows():
     np.testing.assert_allclose(other.col_factor, fit.col_factor, rtol=1e-8)
     n_empty = int((np.diff(S.indptr) == 0).sum())
     assert fit.n_undetermined == n_empty * m
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_sparse_blocks_and_zeros_count_as_dense_ones(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 3, size=(9, 8)).astype(float)
-    X[rng.random(X.shape) < 0.65] = np.nan
-    S = as_missing_cells(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dense, found = a1gm.fit(X), a1gm.fit(S, absent="missing")
-    assert found.n_undetermined == dense.n_undetermined
-    assert found.attained == dense.attained
-    assert found.certificate <= 1e-10
-    np.testing.assert_array_equal(found.row_block, dense.row_block)
-    np.testing.assert_allclose(found.row_factor, dense.row_factor, rtol=1e-8)
-    assert list(found.undetermined) == list(dense.undetermined)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", ["random", "staircase", "grid", "complete"])
-def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(12, 7))
-    hole = {
-        "random": rng.random(X.shape) < 0.4,
-        "staircase": np.add.outer(np.arange(12) // 2, np.arange(7)) > 7,
-        "grid": np.outer(np.arange(12) < 5, np.arange(7) > 3),
-        "complete": np.zeros(X.shape, bool),
-    }[kind]
-    X[hole] = np.nan
-    order = rng.permutation(7)
-    X = X[rng.permutation(12)][:, order]
-    dense = a1gm.MissingPattern(X)
-    found = a1gm.MissingPattern(as_missing_cells(X), absent="missing")
-    assert repr(found) == repr(dense)
-    names = [name for name in dir(dense) if name.startswith(("n_", "is_", "has_"))]
-    for name in (*names, "core_shape", "increase_rate", "missing_per_col"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(dense, name))
 
 
 ONES = np.ones((3, 2))

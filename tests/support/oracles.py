@@ -120,12 +120,18 @@ def components(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, cols
 
 
+def reach_of(X: np.ndarray) -> np.ndarray:
+    """What reaches what, rows first: Warshall's algorithm on the cell graph."""
+    reach = (cell_graph(X).toarray() > 0) | np.eye(sum(X.shape), dtype=bool)
+    for k in range(len(reach)):
+        reach |= reach[:, k, None] & reach[k]
+    return reach
+
+
 def fates(X: np.ndarray) -> np.ndarray:
     """What is known of every cell, from reachability alone."""
     n, m = X.shape
-    reach = (cell_graph(X).toarray() > 0) | np.eye(n + m, dtype=bool)
-    for k in range(n + m):
-        reach |= reach[:, k, None] & reach[k]
+    reach = reach_of(X)
     there, back = reach[:n, n:], reach[n:, :n].T
     out = np.full((n, m), UNDETERMINED, dtype=object)
     out[there & back], out[there & ~back], out[~there & back] = FINITE, ZERO, UNBOUNDED

@@ -6,9 +6,12 @@ the column to the row for every positive one. Everything is read off what reache
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cached_property
 
-FINITE, ZERO, UNBOUNDED, UNDETERMINED = "finite", "zero", "unbounded", "undetermined"
+import numpy as np
+from support import oracles
+from support.oracles import UNBOUNDED, UNDETERMINED, ZERO
+
 SWEEPS, GAP = 100_000, 1e-15
 
 
@@ -26,7 +29,7 @@ class Oracle:
         self.n, self.m = X.shape
         self.observed = ~np.isnan(X) & (self.V > 0.0)
         self.positive = self.observed & (np.nan_to_num(X) > 0.0)
-        self.reach = _reach(self.observed, self.positive)
+        self.reach = oracles.reach_of(np.where(self.observed, X, np.nan))
         both = self.reach & self.reach.T
         label = both.argmax(axis=1)
         self.row_block, self.col_block = label[: self.n], label[self.n :]
@@ -52,14 +55,10 @@ class Oracle:
         h[~self.observed.any(axis=0)] = np.nan
         return w, h
 
-    @property
+    @cached_property
     def fates(self) -> np.ndarray:
         """What is known of every cell, were it missing."""
-        there, back = self.reach[: self.n, self.n :], self.reach[self.n :, : self.n].T
-        out = np.full((self.n, self.m), UNDETERMINED, dtype=object)
-        out[there & back] = FINITE
-        out[there & ~back], out[~there & back] = ZERO, UNBOUNDED
-        return out
+        return oracles.fates(np.where(self.observed, self.X, np.nan))
 
     @property
     def filled(self) -> np.ndarray:
@@ -165,16 +164,6 @@ class Oracle:
             elif not blocks and seen.any():
                 out[k] = 0.0
         return out
-
-
-def _reach(observed: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """What reaches what, rows first: Warshall's algorithm on the cell graph."""
-    n, m = observed.shape
-    reach = np.eye(n + m, dtype=bool)
-    reach[:n, n:], reach[n:, :n] = observed, positive.T
-    for k in range(n + m):
-        reach |= reach[:, k, None] & reach[k]
-    return reach
 
 
 def _scaled(data: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
