@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from attack.oracle import truth_of
+from scipy import sparse
 
 import a1gm
 from a1gm._observe import accumulate
@@ -126,3 +127,18 @@ def test_blocks_in_a_row(size, n_blocks, density):
     error = np.nanmax(np.abs(fit.reconstruct() / np.outer(w, h) - 1.0))
     assert error <= min(fit.cell_error, 1e-8)
     assert fit.converged
+
+
+def test_large_parts_joined_by_single_cells():
+    rng = np.random.default_rng(0)
+    parts, n, per_row = 4, 2000, 10  # an elimination would fill in too much
+    rows = np.repeat(np.arange(parts * n), per_row)
+    cols = rows // n * n + rng.integers(n, size=len(rows))
+    at = np.arange(parts - 1) * n
+    S = sparse.coo_array((rng.gamma(2.0, size=len(rows)), (rows, cols)))
+    S += sparse.coo_array((np.full(len(at), 1e-3), (at, at + n)), shape=S.shape)
+    fit = a1gm.fit(S.tocsr(), absent="missing")
+    assert fit.converged
+    assert fit.cell_error < 1e-9
+    joints = fit.row_factor[at] * fit.col_factor[at + n]
+    np.testing.assert_allclose(joints, 1e-3, rtol=fit.cell_error)

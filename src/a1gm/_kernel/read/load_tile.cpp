@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "avx2.hpp"
 
@@ -86,6 +87,10 @@ void load_part(const Part& part, int64_t row, int64_t rows, int64_t stride,
     for (int64_t i = 0; i < rows; ++i) {
       const char* const p = base + i * part.row_stride;
       double* const o = out + i * stride;
+      if (std::is_same_v<T, double>) {
+        std::memcpy(o, p, static_cast<size_t>(part.n_cols) * sizeof(T));
+        continue;
+      }
       for (int64_t j = 0; j < part.n_cols; ++j)
         o[j] = number_at<T>(p + j * static_cast<int64_t>(sizeof(T)));
     }

@@ -116,11 +116,9 @@ class BitRows {
       for (int64_t g = 0; g < n_groups_; ++g)
         for (int64_t bit = kGroup; bit-- > 0;) {
           const int64_t j = g * kGroup + bit, half = int64_t{1} << bit;
-          double* const collected = own.data() + g * kPlaces;
-          for (int64_t c = 0; c < half; ++c) {
-            if (j < mask.m) columns[j] += collected[half + c];
-            collected[c] += collected[half + c];
-          }
+          double *const collected = own.data() + g * kPlaces, *const on = collected + half;
+          if (j < mask.m) columns[j] += quick_sum(on, half);
+          for (int64_t c = 0; c < half; ++c) collected[c] += on[c];
         }
   }
 
