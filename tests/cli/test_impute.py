@@ -69,6 +69,11 @@ def test_a_saved_model_fills_other_files(sales, csv, tmp_path):
     assert found == "mar,name,jan,feb\n150,E,50,100\n6,F,2,4\n"
     done = run("impute", csv("jan,feb\n1,2\n"), "-o", "-", *options, code=2)
     assert "no column 'mar'" in done.stderr
+    done = run(
+        "impute", csv("jan,feb,mar\n1,2,?\n2,3,4\n"), "-o", "-", *options, code=1
+    )
+    assert "Numbers are needed in the column that the fit has." in done.stderr
+    assert "--columns" not in done.stderr
 
 
 def test_a_saved_model_gives_the_intervals_of_its_own_table(csv, tmp_path):

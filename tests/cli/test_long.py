@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -29,16 +30,6 @@ C,feb,8,
 def long(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text(TEXT)
-    return path
-
-
-@pytest.fixture
-def groups(tmp_path):
-    path = tmp_path / "groups.csv"
-    rows = TEXT.splitlines()
-    again = [f"{who},{row}" for who in "PQ" for row in rows[1:]]
-    again.append("R,A,jan,,")
-    path.write_text("\n".join([f"who,{rows[0]}", *again]) + "\n")
     return path
 
 
@@ -74,23 +65,6 @@ def test_fit_inspect_assess_and_report(long, tmp_path):
     assert "skill" in json.loads(run("assess", big, *LONG, "--json").stdout)
 
 
-def test_groups(groups, tmp_path):
-    out = tmp_path / "results"
-    done = run("fit", groups, "-o", out, *LONG, "--by", "who")
-    assert "1 of 3 tables could not be fitted" in done.stderr
-    rows = pd.read_csv(out / "row_factor.csv")
-    assert rows.columns.tolist() == ["who", "shop", "row_factor", "row_block"]
-    assert rows["who"].tolist() == ["P"] * 3 + ["Q"] * 3
-    summary = json.loads((out / "fit.json").read_text())
-    assert (summary["n_tables"], summary["n_failed"]) == (2, 1)
-    assert "observed" in summary["failed"]["R"]
-    done = run("impute", groups, "-o", "-", *LONG, "--by", "who")
-    lines = done.stdout.splitlines()
-    assert lines[4] == "P,B,feb,10.25,z"
-    assert lines[11] == "R,A,jan,,"
-    assert [line[:7] for line in lines[12:]] == ["P,C,jan", "Q,C,jan"]
-
-
 APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
 
 
@@ -117,19 +91,6 @@ def test_strict_refuses_long_files_with_unknown_cells(tmp_path, command, by):
     assert not out.exists()
 
 
-@BY
-def test_a_pair_that_is_empty_twice_gets_its_value_once(csv, by):
-    path = csv(
-        "who,shop,month,sales\np,A,jan,10\np,A,feb,20\np,B,jan,5\np,B,feb,\np,B,feb,\n"
-    )
-    options = *LONG, *by, "--duplicates", "sum"
-    lines = run("impute", path, "-o", "-", *options, "--mark").stdout.splitlines()
-    assert lines[-2:] == ["p,B,feb,10,true", "p,B,feb,,false"]  # their sum is 10
-    done = run("impute", path, "-o", "-", *options, "--only-filled")
-    assert done.stdout.splitlines()[1:] == ["p,B,feb,10"]
-    assert "Filled 1 pair" in done.stderr
-
-
 BAD_GROUPS = """who,shop,month,sales
 P,A,jan,10
 P,A,feb,20
@@ -149,6 +110,8 @@ def test_a_bad_value_stops_its_own_group_only(csv, tmp_path):
     path, out = csv(BAD_GROUPS), tmp_path / "out"
     done = run("fit", path, "-o", out, *LONG, "--by", "who")
     assert "3 of 4 tables could not be fitted." in done.stderr
+    rows = (out / "row_factor.csv").read_text()
+    assert rows == "who,shop,row_factor,row_block\nP,A,30,0\nP,B,15,0\n"
     summary = json.loads((out / "fit.json").read_text())
     assert (summary["n_tables"], list(summary["failed"])) == (1, ["Q", "R", "S"])
     assert "['A', 'feb'] = -20" in summary["failed"]["Q"]
@@ -176,11 +139,14 @@ def test_a_bad_value_stops_its_own_group_only(csv, tmp_path):
             "--long a,b,v --delimiter ; --decimal , --missing ?",
             ["x;1;1,50", "x;2;3,0", "y;1;2,0", "y;2;4"],
         ),
-        # A pair that has a sum is not missing.
-        (
-            "r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n",
-            "--long r,c,v --duplicates sum",
-            ["a,x,", "a,x,5", "a,y,10", "b,x,4", "b,y,8", "b,y,"],
+        # A pair that has a sum is not missing; one that is empty twice is filled once.
+        *(
+            (
+                "g,r,c,v\np,a,x,\np,a,x,5\np,a,y,10\np,b,x,4\np,b,y,\np,b,y,\n",
+                f"--long r,c,v --duplicates sum {more}",
+                ["p,a,x,", "p,a,x,5", "p,a,y,10", "p,b,x,4", "p,b,y,8", "p,b,y,"],
+            )
+            for more in ("", "--by g")
         ),
         # Seen: an internal error, as names were joined.
         (
@@ -244,40 +210,18 @@ def test_intervals_of_pairs_are_those_of_the_wide_table(tmp_path):
     assert found[~found["sales_filled"]]["sales_low"].isna().all()
 
 
-NEEDED = "Numbers are needed in the column that --long names as the value."
-
-
-def test_text_in_typed_files_and_in_columns_of_a_model(tmp_path, csv):
-    path, typed, out = csv(TEXT), tmp_path / "long.parquet", tmp_path / "o"
-    pl.read_csv(path).write_parquet(typed)
-    words = run("inspect", typed, "--long", "shop,month,note", code=1).stderr
-    assert f"not numbers. {NEEDED}" in words
-    run("fit", csv("x,y\n4,2\n2,5\n3,7\n"), "-o", out)
-    path = csv("x,y\n4,?\n2,5\n3,7\n")
-    words = run("impute", path, "-o", "-", "--model", out / "model.a1gm", code=1).stderr
-    assert "--columns" not in words
-    assert "Numbers are needed in the column that the fit has." in words
-
-
-SHOPS = "region,shop,month,sales\nn,a,2024-05,\nn,b,2024-05,5\n" + "".join(
-    f"{region},{shop},2024-0{month},{month}\n"
-    for region in "ns"
-    for shop in "abc"
-    for month in range(1, 5)
-)
-
-
 @pytest.mark.parametrize(
     ("text", "option"),
     [
-        ("shop,month,sales\n1,1,5\n1,2,6\n2,1,10\n3,2,9\n", "shop,month,sales"),
-        (
-            "user,item,rating\n"
-            + "".join(f"{k},{k % 7},5\n{k},9,4\n" for k in range(30)),
-            "user,item,rating",
-        ),
         ('my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n', "'my shop,\"the, month\",n'"),
-        (SHOPS, "shop,month,sales --by region"),
+        (
+            "region,shop,month,sales\nn,a,2024-05,\nn,b,2024-05,5\n"
+            + "".join(
+                f"{region},{shop},2024-0{month},{month}\n"
+                for region, shop, month in product("ns", "abc", range(1, 5))
+            ),
+            "shop,month,sales --by region",
+        ),
     ],
 )
 def test_the_advice_for_long_files_can_be_pasted(csv, text, option):

@@ -17,17 +17,10 @@ from a1gm.exceptions import OutputError
         ("bom.csv", [], b"\xef\xbb\xbfname,x,y,z\nann,1,2,3\nbob,2,4,6\n"),
         ("crlf.csv", [], b"name,x,y,z\r\nann,1,2,3\r\nbob,2,4,6\r\n"),
         (
-            "semicolon_decimal_comma.csv",
-            ["--delimiter", ";", "--decimal", ","],
-            b"name;x;y\nann;1,5;2,25\nbob;3,0;4,5\n",
-        ),
-        ("latin1.csv", ["--encoding", "latin-1"], (CSV / "latin1.csv").read_bytes()),
-        (
             "quoted_newlines_good.csv",
             [],
             b'note,x,y\n"first\nsecond",1,2\n"he said ""no"", twice",2,4\nplain,3,6\n',
         ),
-        ("na_tokens.csv", [], b"name,x,y\nann,1,2\nbob,2,4\nNA,3,6\n"),
     ],
 )
 def test_accepted_text_tables(name, options, expected, tmp_path):

@@ -17,20 +17,13 @@ X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2
 
 
 @models
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
 def test_transform_wants_the_columns_of_fit(model, make):
-    columns = {"a": [1.0, 2.0], "b": [2.0, 3.0]}
-    model.fit(make(columns))
-    for other in (
-        {"b": [1.0], "a": [1.0]},
-        {"a": [1.0], "b": [1.0], "c": [1.0]},
-        {"a": [1.0]},
-    ):
+    """As of pandas' frames, which scikit-learn's battery tries."""
+    model.fit(make({"a": [1.0, 2.0], "b": [2.0, 3.0]}))
+    for other in ({"b": [1.0], "a": [1.0]}, {"a": [1.0]}):
         with pytest.raises(ValueError, match="feature names should match"):
             model.transform(make(other))
-    model.fit(X)
-    with pytest.raises(ValueError, match="X has 2 features, but"):
-        model.transform(X[:, :2])
 
 
 def test_markers():

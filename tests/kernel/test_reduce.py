@@ -93,7 +93,8 @@ def test_reduce_weighted_pairs(X, seed):
     # Few distinct weights, in powers of two: proportional lines are common.
     weights = 2.0 ** rng.integers(0, 2, X.shape)
     pairs = pairs_of(X, weights)
-    fitted = reduce_alike("reduce_pairs", *pairs, same_core=False)
+    # Weights leave cores across a bridge of 1e-6.
+    fitted = reduce_alike("reduce_pairs", *pairs, same_core=False, rtol=1e-6)
     fitted, sums = weights * fitted * ~np.isnan(X), np.nansum(X, axis=0)
     np.testing.assert_allclose(fitted.sum(axis=0), sums, rtol=1e-10, atol=1e-300)
 
