@@ -37,7 +37,7 @@ FRAME_MODULES = frozenset((*IN_MEMORY, "duckdb", "ibis", "pyspark", "sqlframe"))
 NUMBERS = KERNEL_DTYPES - {np.dtype(bool)}
 FLOAT64 = {np.dtype(np.float64)}
 PIECE_ROWS = 1 << 17
-SMALL_FRAME = 1 << 12  # cells that are copied without need
+SMALL_FRAME = 1 << 12  # cells of pandas that may be copied without need
 
 
 def library_of(X: Any) -> str:
@@ -303,13 +303,20 @@ def _read_whole(X: Any, names: ColumnNames, *, takes_bools: bool) -> Rows | None
     backend = library_of(X)
     if backend == "pandas":
         n_rows, n_cols = X.shape
-        dtypes, cells = _numbers_of_pandas(X, n_rows * n_cols < SMALL_FRAME)
-        if 0 in X.shape or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
+        is_small = n_rows * n_cols < SMALL_FRAME
+        head = X if is_small else X.iloc[:1]  # text would become a table of objects
+        first = head.values
+        # Listing the types takes half as long as a small fit. Columns of one type of
+        # NumPy need no list: their array is a view, which is the same each time.
+        is_view = np.may_share_memory(first, head.values)
+        dtypes = {first.dtype} if is_view else set(X.dtypes)
+        if not (first.size and dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS)):
             return None
-        if cells is None:
-            cells = X.to_numpy(None if len(dtypes) == 1 else np.float64)
-        parts: Any = [(as_kernel_array(cells, "X"), None, None, 0)]
-        rows = Rows(parts, n_rows, n_cols, X.index, names, backend)
+        cells = first
+        if not (is_small and is_view):
+            cells = X.to_numpy(None if is_view else np.float64)
+        cells = as_kernel_array(cells, "X")
+        rows = Rows([(cells, None, None, 0)], n_rows, n_cols, X.index, names, backend)
         rows.is_float64 = dtypes == FLOAT64
         return rows
     if not (hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend)):
@@ -331,19 +338,6 @@ def _is_in_one_piece(frame: Any, backend: str) -> bool:
     # Looking at all columns takes longer than joining those of a small frame.
     is_small = frame.height * frame.width < SMALL
     return frame.n_chunks() == 1 and (is_small or set(frame.n_chunks("all")) == {1})
-
-
-def _numbers_of_pandas(X: Any, is_small: bool) -> tuple[set[Any], AnyArray | None]:
-    """Types of the columns of a pandas frame, and its array if it is small.
-
-    Listing the types takes half as long as a small fit. Columns of one type of NumPy
-    need no list: their array is a view, which is the same each time.
-    """
-    head = X if is_small else X.iloc[:1]
-    cells = head.values
-    if np.may_share_memory(cells, head.values):
-        return {cells.dtype}, cells if is_small else None
-    return set(X.dtypes.to_numpy().tolist()), None
 
 
 def _cells_of_pandas(X: Any, names: ColumnNames, name: str) -> AnyArray:

@@ -21,7 +21,7 @@ from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._rows.columns import Choice, is_label, words_of
-from a1gm._rows.rows import Rows, read_parts
+from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
 
 MOST_ROWS = 1 << 14  # rows that are looked at
@@ -98,11 +98,20 @@ def may_hint(rows: Rows) -> bool:
     if a % 1 == 0 and ((a < b and b % 1 == 0) or rows.n_cols <= MOST_VALUES + 2):
         return True
     last = parts[-1]
-    if last[2] is None and not isnan(last[0].item(-1)):
+    if not _ends_in_hole(last):
         return False
-    tail = [last] if last[0].shape[1] > 1 else [parts[-2], last]
-    x, y = read_parts(tail, n - 1, n)[0, -2:].tolist()
-    return isnan(x) and isnan(y)
+    is_array = last[0].shape[1] > 1
+    return isnan(last[0].item(-2)) if is_array else _ends_in_hole(parts[-2])
+
+
+def _ends_in_hole(part: Part) -> bool:
+    """Whether the last cell of the last column is missing."""
+    values, _, validity, offset = part
+    is_valid = True
+    if validity is not None:
+        byte, bit = divmod(offset + len(values) - 1, 8)
+        is_valid = bool(validity.item(byte) >> bit & 1)
+    return not is_valid or isnan(values.item(-1))
 
 
 def warn_hints(
