@@ -34,8 +34,8 @@ def make_table(n, m, seed=0, dtype="f8"):
     return X, rng.random(m) + 0.01
 
 
-def targets_like(parts, dtype="f8", order="K"):
-    return [np.full_like(p[0], -1.0, dtype=dtype, order=order) for p in parts]
+def targets_like(parts, order="K"):
+    return [np.full_like(p[0], -1.0, dtype="f8", order=order) for p in parts]
 
 
 def assert_same(parts, h, *, targets=targets_like, threads=1):
@@ -55,8 +55,7 @@ def assert_same(parts, h, *, targets=targets_like, threads=1):
     for out in outs:
         width = 1 if out is None else out.shape[1]
         if out is not None:
-            rtol = 1e-6 if out.dtype == np.float32 else SAME
-            np.testing.assert_allclose(out, expected[:, at : at + width], rtol=rtol)
+            np.testing.assert_allclose(out, expected[:, at : at + width], rtol=SAME)
             assert not np.signbit(out[out == 0.0]).any()
         at += width
     ours, factors = native.divergence(parts, h, threads)
@@ -107,16 +106,15 @@ def test_every_dtype(dtype, order):
     assert_same([part(X[:, j : j + 1]) for j in range(9)], h)
 
 
-@pytest.mark.parametrize("target", ["f8", "f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_targets_of_other_layouts(target, order):
+def test_targets_of_other_layouts(order):
     X, h = make_table(150, 11)
 
     def columns(parts):
-        cells = np.full_like(X, -1.0, target, order)
+        cells = np.full_like(X, -1.0, order=order)
         return [None if j % 5 == 1 else cells[:, j : j + 1] for j in range(11)]
 
-    whole = partial(targets_like, dtype=target, order=order)
+    whole = partial(targets_like, order=order)
     for table in (X, np.asfortranarray(X), X.astype("f4")):
         assert_same([part(table)], h, targets=whole)
         assert_same([part(table)], h, targets=columns)
@@ -177,12 +175,9 @@ def test_what_is_out_of_range_is_declined(bad, order):
 
 
 def test_factors_out_of_range_are_declined():
-    h, out = np.array([1e-10, 1.0]), np.empty((1, 2), np.float32)
+    h = np.array([1e-10, 1.0])
     for row in ([nan, 5e-310], [1e300, nan]):
         assert native.row_factors([part(np.array([row]))], h, False, 1) is None
-    for cell, found in ((1e-4, (0, -1)), (1e30, None)):
-        parts = [part(np.array([[cell, nan]]))]
-        assert native.fill_rows(parts, h, np.full(2, nan), [out], False, 1) == found
 
 
 @given(tables(max_rows=20, max_cols=9, zeros=0.3), st.integers(0, 10**6))

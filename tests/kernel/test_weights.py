@@ -35,7 +35,7 @@ def observe_alike(X, V, *, cells=1 << 18, exposed=False):
     """Observe by both kernels; return what the compiled one found."""
     parts, weights = (x if isinstance(x, list) else [part(x)] for x in (X, V))
     got, expected = (
-        kernel.observe_weighted(parts, weights, 1, 1.0, 0, cells, exposed)
+        kernel.observe_weighted(parts, weights, 1, cells, exposed)
         for kernel in (native, reference)
     )
     assert got[1] == expected[1]
@@ -98,8 +98,7 @@ def test_threads_change_nothing(kinds):
     X = make_table("at random", 3000, 400, seed=5)
     V = weights_like(X, 6, kinds=kinds, zeros=0.0)
     one, two = (
-        native.observe_weighted([part(X)], [part(V)], n, 1.0, 0, 1 << 16)
-        for n in (1, 3)
+        native.observe_weighted([part(X)], [part(V)], n, 1 << 16) for n in (1, 3)
     )
     assert one[1] == two[1]
     np.testing.assert_allclose(one[0], two[0], rtol=SAME)
@@ -147,14 +146,14 @@ def test_what_cannot_be_used_is_told(bad):
     assert observe_alike(X, V)[5]
     V[3, 6] = 1.0
     for kernel in (native, reference):
-        found = kernel.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)
+        found = kernel.observe_weighted([part(X)], [part(V)], 1, 99)
         assert found[5] == np.isnan(bad)
 
 
 def test_ranges_that_float64_does_not_have_are_infinite():
     X = np.array([[1e200, 2e200], [np.nan, 3e200]])
     V = np.array([[1e200, 1.0], [1.0, 1e-10]])
-    assert native.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)[4][1] == np.inf
+    assert native.observe_weighted([part(X)], [part(V)], 1, 99)[4][1] == np.inf
 
 
 @pytest.mark.parametrize("n_cols", [1, 2, 3, 4, 5, 7, 20, 63, 64, 65, 67, 130])

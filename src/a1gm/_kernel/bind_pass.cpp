@@ -49,11 +49,9 @@ nb::tuple observe_parts(nb::handle parts, int n_threads, double scale,
 }
 
 nb::tuple observe_weighted(nb::handle parts, nb::handle weights, int n_threads,
-                           double weight_scale, int exponent, int64_t table_cells,
-                           bool is_exposure) {
+                           int64_t table_cells, bool is_exposure) {
   const Table table(parts), of_cells(weights);
-  Pass pass(table, {n_threads, 1.0, table_cells, false, &of_cells.parts, weight_scale,
-                    exponent, is_exposure});
+  Pass pass(table, {n_threads, 1.0, table_cells, false, &of_cells.parts, is_exposure});
   Observation& o = pass.found;
   const auto m = static_cast<size_t>(o.n_cols), k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =
@@ -99,8 +97,7 @@ nb::object add_patterns(InOut<double, 2> hi, InOut<double, 2> lo, InOut<int64_t,
 void bind_pass(nb::module_& m) {
   m.def("observe", &observe_parts);
   m.def("observe_weighted", &observe_weighted, nb::arg("parts"), nb::arg("weights"),
-        nb::arg("n_threads"), nb::arg("weight_scale"), nb::arg("exponent"),
-        nb::arg("table_cells"), nb::arg("is_exposure") = false);
+        nb::arg("n_threads"), nb::arg("table_cells"), nb::arg("is_exposure") = false);
   m.def("expand_rows", &expand_in_place, nb::arg("row_sums").noconvert(),
         nb::arg("pattern_id"), nb::arg("scale"), nb::arg("n_threads"));
   m.def("add_patterns", &add_patterns, nb::arg("hi").noconvert(),

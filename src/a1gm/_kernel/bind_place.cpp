@@ -5,37 +5,20 @@
 namespace a1gm {
 namespace {
 
-// Columns to write to, held while they are written.
-struct Targets {
-  explicit Targets(const nb::list& entries) {
-    for (const nb::handle entry : entries)
-      if (entry.is_none())
-        list.emplace_back();
-      else
-        add(entry);
+// The columns of arrays to write to; None stands for a column.
+std::vector<Target> targets_of(const nb::list& arrays) {
+  std::vector<Target> targets;
+  for (const nb::handle array : arrays) {
+    if (array.is_none()) {
+      targets.emplace_back();
+      continue;
+    }
+    const auto cells = nb::cast<nb::ndarray<double, nb::ndim<2>, nb::device::cpu>>(array, false);
+    for (int64_t j = 0; j < static_cast<int64_t>(cells.shape(1)); ++j)
+      targets.push_back({cells.data() + j * cells.stride(1), cells.stride(0)});
   }
-  std::vector<Target> list;
-
- private:
-  using Writable = nb::ndarray<nb::device::cpu>;
-
-  void add(nb::handle entry) {
-    auto array = nb::cast<Writable>(entry, false);
-    const auto item = static_cast<int64_t>(array.itemsize());
-    Target target{static_cast<char*>(array.data()), item == 4,
-                  static_cast<int64_t>(array.shape(1)), array.stride(0) * item,
-                  array.stride(1) * item};
-    kept_.push_back(std::move(array));
-    // Columns that lie one after another are written four at a time.
-    const bool by_columns =
-        !target.is_single && target.row_stride == 8 && target.col_stride != 8;
-    const int64_t n = by_columns ? target.n_cols : 1;
-    if (by_columns) target.n_cols = 1;
-    for (int64_t j = 0; j < n; ++j, target.data += target.col_stride)
-      list.push_back(target);
-  }
-  std::vector<Writable> kept_;
-};
+  return targets;
+}
 
 Placing placing(const Table& table, const Doubles& h, bool takes_negatives,
                 int n_threads) {
@@ -52,14 +35,13 @@ nb::object row_factors_of(nb::handle parts, const Doubles& h, bool takes_negativ
 }
 
 nb::object fill_rows_of(nb::handle parts, const Doubles& h, const Doubles& otherwise,
-                        const nb::list& given_targets, bool takes_negatives,
-                        int n_threads) {
+                        const nb::list& arrays, bool takes_negatives, int n_threads) {
   const Table table(parts);
   const Placing job = placing(table, h, takes_negatives, n_threads);
-  const Targets targets(given_targets);
+  const std::vector<Target> targets = targets_of(arrays);
   EmptyRows empty;
   const bool holds =
-      unlocked([&] { return fill_rows(job, otherwise.data(), targets.list, empty); });
+      unlocked([&] { return fill_rows(job, otherwise.data(), targets, empty); });
   if (!holds) return nb::none();
   return nb::make_tuple(empty.count, empty.first);
 }

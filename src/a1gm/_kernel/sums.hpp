@@ -34,11 +34,11 @@ inline double quick_sum(const double* x, int64_t n) {
 // Whether a result has all its digits.
 inline bool keeps_digits(double x) { return std::isnormal(x); }
 
-// a b / c times 2^power; no part of it leaves the range of double.
-inline double scaled_product(double a, double b, double c, int power) {
+// a b / c; no part of it leaves the range of double.
+inline double scaled_product(double a, double b, double c) {
   int of_a = 0, of_b = 0, of_c = 0;
   const double digits = std::frexp(a, &of_a) * std::frexp(b, &of_b) / std::frexp(c, &of_c);
-  return std::ldexp(digits, of_a + of_b - of_c + power);
+  return std::ldexp(digits, of_a + of_b - of_c);
 }
 
 }  // namespace a1gm

@@ -206,7 +206,7 @@ def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
     say_if_slow()
     every, exposed = slice(0, source.n_rows), source.exposed
     n_cells = source.n_rows * source.n_cols
-    options = threads_for(n_cells, n_threads), 1.0, 0, TABLE_CELLS, exposed
+    options = threads_for(n_cells, n_threads), TABLE_CELLS, exposed
     *found, of_weight, of_cell, are_fit = kernel.observe_weighted(
         source.parts, V.parts, *options
     )

@@ -27,7 +27,7 @@ double alike(double sum, double own, double theirs) {
   if (sum == 0.0) return sum;
   const double ratio = theirs / own, quick = sum * ratio;
   if (keeps_digits(ratio) && keeps_digits(quick)) return quick;
-  const double found = scaled_product(sum, theirs, own, 0);
+  const double found = scaled_product(sum, theirs, own);
   return keeps_digits(found) ? found : std::numeric_limits<double>::quiet_NaN();
 }
 

@@ -19,11 +19,8 @@ struct Options {
   double scale = 1.0;         // every cell is multiplied by it (a power of two)
   int64_t table_cells = 1 << 18;  // a smaller pattern table is always kept
   bool keep_table = false;    // keep the pattern table whatever its size
-  // Weights of the cells, which are times `weight_scale` (a power of two); weighted
-  // cells are times 2^-exponent. Patterns are then rows of proportional weights.
+  // Weights of the cells. Patterns are then rows of proportional weights.
   const std::vector<Part>* weights = nullptr;
-  double weight_scale = 1.0;
-  int exponent = 0;
   bool is_exposure = false;  // weights are exposures: cells are counts, not times them
 };
 

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "avx2.hpp"
-#include "sums.hpp"
 
 namespace a1gm {
 namespace {
@@ -15,17 +14,11 @@ constexpr uint64_t kLifted = uint64_t{1} << 63;
 constexpr double kProportional = 0x1p-50;
 const double kLift = std::ldexp(1.0, 1020);
 
-void weigh_cell(double x, double v, int exponent, bool is_exposure, double& y,
-                WeightRange& range) {
+void weigh_cell(double x, double v, bool is_exposure, double& y, WeightRange& range) {
   range.bad |= !(v >= 0.0 && v < HUGE_VAL);
   y = kNan;
   if (!(v > 0.0) || x != x) return;
-  const double times = is_exposure ? 1.0 : v;
-  if (exponent == 0) {
-    y = x * times;
-  } else {
-    y = scaled_product(x, times, 1.0, -exponent);
-  }
+  y = is_exposure ? x : x * v;
   range.least = std::min(range.least, v);
   range.most = std::max(range.most, v);
   if (!(x > 0.0)) return;
@@ -102,13 +95,12 @@ A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, bool is
 
 }  // namespace
 
-void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_exposure,
-           double* y, WeightRange& range) {
+void weigh(const double* x, const double* v, int64_t n, bool is_exposure, double* y,
+           WeightRange& range) {
 #ifdef A1GM_AVX2
-  if (kHasAvx2 && exponent == 0) return weigh_avx2(x, v, n, is_exposure, y, range);
+  if (kHasAvx2) return weigh_avx2(x, v, n, is_exposure, y, range);
 #endif
-  for (int64_t k = 0; k < n; ++k)
-    weigh_cell(x[k], v[k], exponent, is_exposure, y[k], range);
+  for (int64_t k = 0; k < n; ++k) weigh_cell(x[k], v[k], is_exposure, y[k], range);
 }
 
 bool are_proportional(const double* y, const double* v, int64_t n, const double* weights,

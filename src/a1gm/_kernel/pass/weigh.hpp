@@ -21,10 +21,10 @@ struct WeightRange {
   }
 };
 
-// y = x v 2^-exponent (x 2^-exponent for exposures), NaN where x is missing or v is 0.
-// Three doubles past the end of y may be overwritten.
-void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_exposure,
-           double* y, WeightRange& range);
+// y = x v, or x for exposures; NaN where x is missing or v is 0. Three doubles past the
+// end of y may be overwritten.
+void weigh(const double* x, const double* v, int64_t n, bool is_exposure, double* y,
+           WeightRange& range);
 
 // Whether the weights v of the observed cells of a row (where y is not NaN) are
 // proportional to others, 0 where those do not observe, of which that at `at` is the

@@ -18,10 +18,9 @@ class Weighing {
            int64_t words, int64_t tile_rows)
       : m_(n_cols),
         words_(words),
-        exponent_(options.exponent),
         is_exposure_(options.is_exposure),
         x_(parts, n_cols, tile_rows),
-        weights_(*options.weights, n_cols, tile_rows, options.weight_scale),
+        weights_(*options.weights, n_cols, tile_rows),
         shape_(static_cast<size_t>(n_cols)),
         by_holes_(size_t{1} << (64 - kHolesShift), -1) {}
 
@@ -36,7 +35,7 @@ class Weighing {
     const bool is_flat = x_.stride() == m_ && weights_.stride() == m_;
     for (int64_t i = 0; i < (is_flat ? 1 : rows); ++i)
       weigh(x + i * x_.stride(), v_ + i * weights_.stride(), is_flat ? rows * m_ : m_,
-            exponent_, is_exposure_, out + i * m_, range);
+            is_exposure_, out + i * m_, range);
   }
 
   // The pattern of the tile's row i, and its largest weight: the pattern of the last row
@@ -72,7 +71,6 @@ class Weighing {
  private:
   static constexpr int kHolesShift = 54;  // a thousand places
   int64_t m_, words_;
-  int exponent_;
   bool is_exposure_;
   TileReader x_, weights_;
   const double *v_ = nullptr, *cells_ = nullptr;  // of the tile

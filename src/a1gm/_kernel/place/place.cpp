@@ -25,16 +25,12 @@ constexpr int64_t kFewCells = 1 << 16, kManyCells = 1 << 20;
 constexpr int64_t kStreamed = 1 << 20;  // cells that no cache will hold until they are read
 constexpr int64_t kColsPerSum = 2048;  // longer rows are summed with compensation
 
-// Whether a table, or where it goes, are columns that lie apart.
-template <typename T>
-bool are_columns(const std::vector<T>& parts) {
-  return std::all_of(parts.begin(), parts.end(), [](const T& p) { return p.n_cols == 1; });
-}
-
 // How a table is read, and the tiles and stretches of rows that it is cut into.
 struct Layout {
   explicit Layout(const Placing& job, bool wants_columns = true)
-      : by_columns(wants_columns && job.n_cols > 1 && are_columns(job.parts)) {
+      : by_columns(wants_columns && job.n_cols > 1 &&
+                   std::all_of(job.parts.begin(), job.parts.end(),
+                               [](const Part& part) { return part.n_cols == 1; })) {
     const bool in_place = job.parts.size() == 1 && lies_as<double>(job.parts[0]);
     tile_rows = by_columns ? std::clamp(kColumnTile / job.n_cols & -kMaxRows, kMaxRows, kMaxRun)
                            : std::clamp(kRowTile / job.n_cols,
@@ -171,50 +167,14 @@ bool place_all(const Placing& job, const Layout& layout, F&& run) {
 }
 
 // --------------------------------------------------------------------------- filling
-template <typename T>
-bool store_target(const double* x, int64_t stride, int64_t rows, const Target& to,
-                  int64_t row) {
-  char* const base = to.data + row * to.row_stride;
-  bool fits = true;
-  const auto put = [&](int64_t i, int64_t j) {
-    const double value = x[i * stride + j];
-    fits &= !(std::abs(value) > std::numeric_limits<T>::max());
-    *reinterpret_cast<T*>(base + i * to.row_stride + j * to.col_stride) =
-        static_cast<T>(value);
-  };
-  // The axis with the smaller stride innermost.
-  if (std::abs(to.col_stride) <= std::abs(to.row_stride)) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < to.n_cols; ++j) put(i, j);
-  } else {
-    for (int64_t j = 0; j < to.n_cols; ++j)
-      for (int64_t i = 0; i < rows; ++i) put(i, j);
-  }
-  return fits;
-}
-
-// Writes rows that lie `stride` doubles apart, from row `row` of the targets on. False
-// where a number is beyond the range of its target.
-bool store_tile(const double* x, int64_t stride, int64_t rows,
-                const std::vector<Target>& targets, int64_t row) {
-  bool fits = true;
-  for (const Target& to : targets) {
-    auto* const store = to.is_single ? store_target<float> : store_target<double>;
-    if (to.data != nullptr) fits &= store(x, stride, rows, to, row);
-    x += to.n_cols;
-  }
-  return fits;
-}
-
 class Filler {
  public:
   Filler(Placer& placer, const double* otherwise, const std::vector<Target>& targets)
-      : p_(placer), otherwise_(otherwise), targets_(targets) {
-    const Target& first = targets[0];
-    in_place_ = targets.size() == 1 && first.data != nullptr && !first.is_single &&
-                first.col_stride == 8 && !p_.layout.by_columns;
-    const int64_t cols = p_.layout.by_columns ? 1 : p_.job.n_cols;
-    if (!in_place_) filled_.resize(static_cast<size_t>(p_.layout.tile_rows * cols));
+      : p_(placer), otherwise_(otherwise), targets_(targets), in_place_(true) {
+    for (size_t j = 0; j < targets.size(); ++j)
+      in_place_ &= targets[j].data != nullptr && targets[j].data == targets[0].data + j;
+    if (!in_place_ && !p_.layout.by_columns)
+      filled_.resize(static_cast<size_t>(p_.layout.tile_rows * p_.job.n_cols));
   }
 
   void write(const Tile& tile) {
@@ -226,36 +186,32 @@ class Filler {
   }
 
   EmptyRows empty;
-  bool fits = true;  // all numbers are within the range of their targets
 
  private:
   void write_rows(const Tile& tile) {
-    const Target& first = targets_[0];
-    double* out = filled_.data();
-    int64_t stride = p_.job.n_cols;
-    if (in_place_) {
-      out = reinterpret_cast<double*>(first.data + tile.row * first.row_stride);
-      stride = first.row_stride / 8;
-    }
-    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, p_.job.n_cols, p_.h, p_.w(), out, stride);
+    const int64_t cols = p_.job.n_cols, stride = in_place_ ? targets_[0].stride : cols;
+    double* const out =
+        in_place_ ? targets_[0].data + tile.row * stride : filled_.data();
+    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, cols, p_.h, p_.w(), out, stride);
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i)
-        for (int64_t j = 0; j < p_.job.n_cols; ++j)
-          put_otherwise(out[i * stride + j], j);
-    if (!in_place_) fits &= store_tile(out, stride, tile.rows, targets_, tile.row);
+        for (int64_t j = 0; j < cols; ++j) put_otherwise(out[i * stride + j], j);
+    if (in_place_) return;
+    for (int64_t j = 0; j < cols; ++j) {
+      const Target to = targets_[static_cast<size_t>(j)];
+      for (int64_t i = 0; to.data != nullptr && i < tile.rows; ++i)
+        to.data[(tile.row + i) * to.stride] = out[i * stride + j];
+    }
   }
 
   void write_column(const Tile& tile, int64_t j) {
     const Target& to = targets_[static_cast<size_t>(j)];
     if (to.data == nullptr) return;
-    const bool is_direct = !to.is_single && to.row_stride == 8;
-    double* const out =
-        is_direct ? reinterpret_cast<double*>(to.data) + tile.row : filled_.data();
-    const bool stream = is_direct && p_.job.n_rows * p_.job.n_cols >= kStreamed;
+    double* const out = to.data + tile.row;
+    const bool stream = p_.job.n_rows * p_.job.n_cols >= kStreamed;
     p_.isa.fill_column(p_.column(j), tile.rows, p_.h[j], p_.w(), out, stream);
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i) put_otherwise(out[i], j);
-    if (!is_direct) fits &= store_tile(out, 1, tile.rows, {to}, tile.row);
   }
 
   void note_empty(const Tile& tile) {
@@ -357,7 +313,9 @@ bool row_factors(const Placing& job, double* factors) {
 
 bool fill_rows(const Placing& job, const double* otherwise,
                const std::vector<Target>& targets, EmptyRows& empty) {
-  const Layout layout(job, are_columns(targets));
+  const bool are_columns = std::all_of(targets.begin(), targets.end(),
+                                       [](const Target& to) { return to.stride == 1; });
+  const Layout layout(job, are_columns);
   std::vector<EmptyRows> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
@@ -365,7 +323,7 @@ bool fill_rows(const Placing& job, const double* otherwise,
         const bool is_right =
             p.place(begin, end, [&](const Tile& tile) { filler.write(tile); });
         found[static_cast<size_t>(k)] = filler.empty;
-        return is_right && filler.fits;
+        return is_right;
       });
   for (const EmptyRows& some : found) {
     if (empty.count == 0) empty.first = some.first;

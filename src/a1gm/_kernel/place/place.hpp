@@ -3,7 +3,7 @@
 //
 // Every function that places declines, by returning false, where a cell is infinite or,
 // unless `takes_negatives`, negative, and where a factor or a filled cell leaves the
-// range of its type. Nothing that was written then counts: the caller takes the general
+// range of float64. Nothing that was written then counts: the caller takes the general
 // way, which finds the words.
 #pragma once
 
@@ -22,12 +22,11 @@ struct Placing {
   int n_threads;
 };
 
-// Columns of the filled table: any layout, float64 or float32; null where nobody asks
-// for a column.
+// Where a column of the filled table goes, its cells `stride` doubles apart; null where
+// nobody asks for it.
 struct Target {
-  char* data = nullptr;
-  bool is_single = false;  // float32
-  int64_t n_cols = 1, row_stride = 0, col_stride = 0;  // bytes
+  double* data = nullptr;
+  int64_t stride = 1;
 };
 
 struct EmptyRows {  // rows that observe nothing: how many, and the first

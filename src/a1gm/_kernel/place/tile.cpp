@@ -179,17 +179,6 @@ A1GM_INLINE void store(double* out, int64_t at, int64_t n, __m256d value) {
     _mm256_maskstore_pd(out + at, head_mask(n - at), value);
 }
 
-A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                           const double* h, const double* w, double* out,
-                           int64_t out_stride) {
-  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride) {
-    const __m256d scale = all(w[i]);
-    by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
-      store(out, j, cols, fill_four(a, scale, _mm256_loadu_pd(h + j)));
-    });
-  }
-}
-
 A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const double* w,
                              double* out, bool stream) {
   const __m256d share = all(h);
@@ -216,6 +205,13 @@ A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const doub
     _mm_sfence();
   }
   for (; i < rows; i += kWord) fill(i, std::min(kWord, rows - i));
+}
+
+A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                           const double* h, const double* w, double* out,
+                           int64_t out_stride) {
+  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride)
+    fill_column({x}, cols, w[i], h, out, false);
 }
 
 // ------------------------------------------------------------------- the divergence

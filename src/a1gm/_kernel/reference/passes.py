@@ -40,10 +40,10 @@ def _pieces(parts: list[Part], scale: float) -> Iterator[tuple[slice, Floats]]:
         yield rows, piece * scale if scale != 1.0 else piece
 
 
-def read_rows(parts: list[Part], scale: float = 1.0) -> Floats:
+def read_rows(parts: list[Part]) -> Floats:
     """All rows as float64, NaN for missing cells."""
     empty = np.zeros((0, sum(part[0].shape[1] for part in parts)))
-    return np.vstack([empty, *(piece for _, piece in _pieces(parts, scale))])
+    return np.vstack([empty, *(piece for _, piece in _pieces(parts, 1.0))])
 
 
 # ------------------------------------------------------------------------ observing
@@ -174,8 +174,6 @@ def observe_weighted(
     parts: list[Part],
     weights: list[Part],
     n_threads: int,
-    weight_scale: float,
-    exponent: int,
     table_cells: int,
     is_exposure: bool = False,
 ) -> tuple[Any, ...]:
@@ -185,13 +183,13 @@ def observe_weighted(
     or a mask, smallest and largest weight and weighted cell, and whether all can be
     used. Exposures are weights that the cells are not multiplied by.
     """
-    X, V = read_rows(parts), read_rows(weights, weight_scale)
+    X, V = read_rows(parts), read_rows(weights)
     n, m = X.shape
     are_fit = bool(((V >= 0.0) & (np.inf > V)).all())
     used, at = (V > 0.0) & ~np.isnan(X), (V > 0.0) & (X > 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         times = np.ones(1) if is_exposure else V
-        cells = product(np.where(used, X, 0.0), times, exponent=-exponent)
+        cells = product(np.where(used, X, 0.0), times)
         cells = np.where(used, cells, 0.0)
         are_fit &= bool(((cells >= 0.0) & (cells < np.inf)).all())
         sums = cells.sum(axis=1)
