@@ -2,7 +2,6 @@
 #include "bind.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -118,34 +117,9 @@ nb::tuple as_list(nb::handle self) {
 }
 
 // ----------------------------------------------------------------------------- writing
-// What an exported struct and its children share; gone with the last of them.
-template <typename T>
-struct Shared {
-  explicit Shared(size_t n) : refs(static_cast<int>(n) + 1), children(n), pointers(n) {
-    for (size_t j = 0; j < n; ++j) pointers[j] = &children[j];
-  }
-  virtual ~Shared() = default;
-  std::atomic<int> refs;
-  std::vector<T> children;
-  std::vector<T*> pointers;
-
-  static void release(T* one) {
-    for (int64_t j = 0; j < one->n_children; ++j)
-      if (one->children[j]->release != nullptr) one->children[j]->release(one->children[j]);
-    one->release = nullptr;
-    auto* const shared = static_cast<Shared*>(one->private_data);
-    if (--shared->refs == 0) delete shared;
-  }
-};
-
-struct SchemaMemory : Shared<ArrowSchema> {
-  using Shared::Shared;
-  std::vector<std::string> names;
-};
-
-struct ArrayMemory : Shared<ArrowArray> {
-  using Shared::Shared;
-  ~ArrayMemory() override {
+// An array whose columns are given away; gone with the last struct that points to it.
+struct Frame {
+  ~Frame() {
     if (!nb::is_alive()) {
       owner.release();
       return;
@@ -154,77 +128,87 @@ struct ArrayMemory : Shared<ArrowArray> {
     owner.reset();
   }
   nb::object owner;
-  const void* nothing[1] = {nullptr};
-  std::vector<const void*> buffers;
-};
-
-struct Frame {
-  nb::object owner;
-  const double* data;
-  int64_t n_rows, stride;
+  const double* data = nullptr;
+  int64_t n_rows = 0, stride = 0;
   std::vector<std::string> names;
   bool is_read = false;
 };
 
-Frame& frame_of(ArrowArrayStream* stream) {
-  return *static_cast<Frame*>(stream->private_data);
+std::shared_ptr<Frame>& frame_of(ArrowArrayStream* stream) {
+  return *static_cast<std::shared_ptr<Frame>*>(stream->private_data);
+}
+
+// Children of a struct and what they point to. A reader may keep one without the others.
+template <typename T>
+struct Children {
+  explicit Children(std::shared_ptr<Frame> frame)
+      : frame(std::move(frame)), list(this->frame->names.size()), buffers(2 * list.size() + 1) {
+    for (T& child : list) pointers.push_back(&child);
+  }
+  const std::shared_ptr<Frame> frame;
+  std::vector<T> list;
+  std::vector<T*> pointers;
+  std::vector<const void*> buffers;  // two of each child, and that of the struct: null
+};
+
+template <typename T>
+void release(T* one) {
+  for (int64_t j = 0; j < one->n_children; ++j)
+    if (one->children[j]->release != nullptr) one->children[j]->release(one->children[j]);
+  one->release = nullptr;
+  delete static_cast<std::shared_ptr<Children<T>>*>(one->private_data);
+}
+
+// Gives the children to a struct. Each of them, and the struct, holds all.
+template <typename T>
+void give(const std::shared_ptr<Children<T>>& children, T* out) {
+  out->n_children = static_cast<int64_t>(children->list.size());
+  out->children = children->pointers.data();
+  const auto hold = [&](T* one) {
+    one->release = release<T>;
+    one->private_data = new std::shared_ptr<Children<T>>(children);
+  };
+  hold(out);
+  for (T* const child : children->pointers) hold(child);
 }
 
 int give_schema(ArrowArrayStream* stream, ArrowSchema* out) {
-  const Frame& frame = frame_of(stream);
-  const size_t n = frame.names.size();
-  auto* const memory = new SchemaMemory(n);
-  memory->names = frame.names;
-  void* const shared = static_cast<Shared<ArrowSchema>*>(memory);
   constexpr int64_t kNullable = 2;
-  for (size_t j = 0; j < n; ++j)
-    memory->children[j] = {"g",     memory->names[j].c_str(), nullptr,
-                           kNullable, 0,                      nullptr,
-                           nullptr, Shared<ArrowSchema>::release, shared};
-  *out = {"+s",
-          "",
-          nullptr,
-          0,
-          static_cast<int64_t>(n),
-          memory->pointers.data(),
-          nullptr,
-          Shared<ArrowSchema>::release,
-          shared};
+  const auto children = std::make_shared<Children<ArrowSchema>>(frame_of(stream));
+  *out = {};
+  out->format = "+s";
+  out->name = "";
+  for (size_t j = 0; j < children->list.size(); ++j) {
+    ArrowSchema& child = children->list[j];
+    child.format = "g";
+    child.name = children->frame->names[j].c_str();
+    child.flags = kNullable;
+  }
+  give(children, out);
   return 0;
 }
 
 int give_rows(ArrowArrayStream* stream, ArrowArray* out) {
-  Frame& frame = frame_of(stream);
+  Frame& frame = *frame_of(stream);
   *out = {};
-  if (frame.is_read) return 0;
-  frame.is_read = true;
-  const size_t n = frame.names.size();
-  auto* const memory = new ArrayMemory(n);
-  memory->owner = std::move(frame.owner);
-  memory->buffers.resize(2 * n, nullptr);
-  void* const shared = static_cast<Shared<ArrowArray>*>(memory);
-  for (size_t j = 0; j < n; ++j) {
-    memory->buffers[2 * j + 1] = frame.data + static_cast<int64_t>(j) * frame.stride;
-    memory->children[j] = {frame.n_rows, 0,       0,       2,
-                           0,            &memory->buffers[2 * j], nullptr, nullptr,
-                           Shared<ArrowArray>::release, shared};
+  if (std::exchange(frame.is_read, true)) return 0;
+  const auto children = std::make_shared<Children<ArrowArray>>(frame_of(stream));
+  out->length = frame.n_rows;
+  out->n_buffers = 1;
+  out->buffers = &children->buffers.back();
+  for (size_t j = 0; j < children->list.size(); ++j) {
+    ArrowArray& child = children->list[j];
+    child.length = frame.n_rows;
+    child.n_buffers = 2;
+    child.buffers = &children->buffers[2 * j];
+    child.buffers[1] = frame.data + static_cast<int64_t>(j) * frame.stride;
   }
-  *out = {frame.n_rows,
-          0,
-          0,
-          1,
-          static_cast<int64_t>(n),
-          memory->nothing,
-          memory->pointers.data(),
-          nullptr,
-          Shared<ArrowArray>::release,
-          shared};
+  give(children, out);
   return 0;
 }
 
 void drop_stream(ArrowArrayStream* stream) {
-  Locked locked;
-  delete static_cast<Frame*>(stream->private_data);
+  delete &frame_of(stream);
   stream->release = nullptr;
 }
 
@@ -240,7 +224,7 @@ void drop_capsule(PyObject* capsule) {
 nb::object write_stream(nb::handle values, const nb::list& names) {
   using Array = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
   const auto array = nb::cast<Array>(values, false);
-  auto frame = std::make_unique<Frame>();
+  auto frame = std::make_shared<Frame>();
   frame->owner = nb::borrow(values);
   frame->data = array.data();
   frame->n_rows = rows_of(array);
@@ -255,7 +239,7 @@ nb::object write_stream(nb::handle values, const nb::list& names) {
   auto* const stream =
       new ArrowArrayStream{give_schema, give_rows,
                            [](ArrowArrayStream*) -> const char* { return nullptr; },
-                           drop_stream, frame.release()};
+                           drop_stream, new std::shared_ptr<Frame>(frame)};
   PyObject* const capsule = PyCapsule_New(stream, kStream, drop_capsule);
   if (capsule == nullptr) throw nb::python_error();
   return nb::steal(capsule);
