@@ -39,23 +39,19 @@ void scan_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
   out.smallest = smallest;
 }
 
-// Adds the observed cells of a row.
 template <typename T>
-A1GM_ANY void add_row(const T* x, int64_t cols, double* acc) {
-  for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
+A1GM_ANY void add_rows(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                       double* const* acc) {
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double* const own = acc[i];
+    for (int64_t j = 0; j < cols; ++j) own[j] += x[j] == x[j] ? x[j] : 0.0;
+  }
 }
 
 template <typename T>
 void add_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     double* const* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc[i]);
-}
-
-// Rows of one pattern: the sums stay in registers (here, in one line of the cache).
-template <typename T>
-void add_run_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
-                   double* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc);
+  add_rows(x, stride, rows, cols, acc);
 }
 
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
@@ -169,9 +165,10 @@ void scan_and_add_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
   with_vectors(cols, [&](auto v) { scan_to_runs<v>(x, stride, rows, cols, out, sink); });
 }
 
-template <bool kPositive, bool kAdd, typename T>
-A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
-                                int64_t cols, int64_t words, TileScan& out) {
+// With `kWide`, also the bits of the positive cells, and the rows are added to a run.
+template <bool kWide, typename T>
+A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                                int64_t words, TileScan& out) {
   const __m256d zero = _mm256_setzero_pd();
   __m256d smallest = _mm256_set1_pd(out.smallest);
   for (int64_t i = 0; i < rows; ++i, x += stride) {
@@ -192,12 +189,12 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
         const __m256d value = _mm256_and_pd(a, seen);
         sum = _mm256_add_pd(sum, value);
         smallest = _mm256_min_pd(smallest, value);
-        if (kAdd) {  // runs are padded to whole vectors
-          double* const run = out.run + w * 64 + k;
-          _mm256_storeu_pd(run, _mm256_add_pd(_mm256_loadu_pd(run), value));
-        }
         bits |= bits_of(seen) << k;
-        if (kPositive) above |= bits_above(a) << k;
+        if (kWide) {  // runs are padded to whole vectors
+          double* const run = out.run + w * 64 + k;
+          _mm256_storeu_pd(run, _mm256_add_pd(load(run), value));
+          above |= bits_above(a) << k;
+        }
       };
       int64_t k = 0;
       for (; k + 16 <= n; k += 16)
@@ -208,14 +205,14 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
         bits &= (uint64_t{1} << n) - 1;
       }
       out.keys[i * words + w] = bits;
-      if (kPositive) out.positive[i * words + w] = above;
+      if (kWide) out.positive[i * words + w] = above;
       if ((w + 1) % kFlushWords == 0) flush();
     }
     flush();
     out.sums[i] = hi + lo;
   }
   out.smallest = lane_min(smallest);
-  if (kAdd) out.done = Scan::added;
+  if (kWide) out.done = Scan::added;
 }
 
 template <typename T>
@@ -228,64 +225,14 @@ void scan_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                                                       : scan_keys<v, false, T>;
       scan(x, stride, rows, cols, out);
     });
-  if (out.positive == nullptr)
-    scan_long_rows<false, false>(x, stride, rows, cols, words, out);
-  else if (out.asked != Scan::added)
-    scan_long_rows<true, false>(x, stride, rows, cols, words, out);
-  else
-    scan_long_rows<true, true>(x, stride, rows, cols, words, out);
-}
-
-template <int V, typename T>
-A1GM_TARGET void add_short_rows(const T* x, int64_t stride, int64_t rows,
-                                int64_t cols, double* const* acc) {
-  const __m256i tail = head_mask(cols - 4 * (V - 1));
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    double* a = acc[i];
-    for (int v = 0; v < V; ++v) {
-      const __m256d u = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
-      const __m256d seen = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
-      _mm256_storeu_pd(a + 4 * v, _mm256_add_pd(_mm256_loadu_pd(a + 4 * v), seen));
-    }
-  }
+  auto* const scan = out.positive != nullptr ? scan_long_rows<true, T> : scan_long_rows<false, T>;
+  scan(x, stride, rows, cols, words, out);
 }
 
 template <typename T>
-A1GM_TARGET void add_long_rows(const T* x, int64_t stride, int64_t rows,
-                               int64_t cols, double* const* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride) add_row(x, cols, acc[i]);
-}
-
-template <typename T>
-void add_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
-                   double* const* acc) {
-  if (cols > kNarrow) return add_long_rows(x, stride, rows, cols, acc);
-  with_vectors(cols, [&](auto v) { add_short_rows<v>(x, stride, rows, cols, acc); });
-}
-
-// At most 4 * V columns; the last vector is read under `tail`.
-template <int V, typename T>
-A1GM_TARGET void add_run_columns(const T* x, int64_t stride, int64_t rows,
-                                 int64_t cols, double* acc) {
-  const __m256i tail = head_mask(cols - 4 * (V - 1));
-  __m256d sum[V];
-  for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_pd();
-  for (int64_t i = 0; i < rows; ++i, x += stride)
-    for (int v = 0; v < V; ++v) {
-      const __m256d a = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
-      const __m256d seen = _mm256_and_pd(a, _mm256_cmp_pd(a, a, _CMP_ORD_Q));
-      sum[v] = _mm256_add_pd(sum[v], seen);
-    }
-  for (int v = 0; v < V; ++v)  // accumulators are padded to whole vectors
-    _mm256_storeu_pd(acc + 4 * v, _mm256_add_pd(_mm256_loadu_pd(acc + 4 * v), sum[v]));
-}
-
-template <typename T>
-void add_run_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
-                  double* acc) {
-  for (; cols > 32; cols -= 32, x += 32, acc += 32)
-    add_run_columns<8>(x, stride, rows, 32, acc);
-  with_vectors(cols, [&](auto v) { add_run_columns<v>(x, stride, rows, cols, acc); });
+A1GM_TARGET void add_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                               double* const* acc) {
+  add_rows(x, stride, rows, cols, acc);
 }
 #endif
 
@@ -295,9 +242,9 @@ template <typename T>
 Isa<T> choose_isa() {
 #ifdef A1GM_AVX2
   if (has_avx2())
-    return {scan_tile_avx2<T>, add_tile_avx2<T>, add_run_avx2<T>, scan_and_add_avx2<T>};
+    return {scan_tile_avx2<T>, add_tile_avx2<T>, scan_and_add_avx2<T>};
 #endif
-  return {scan_tile_plain<T>, add_tile_plain<T>, add_run_plain<T>};
+  return {scan_tile_plain<T>, add_tile_plain<T>};
 }
 
 template Isa<double> choose_isa();

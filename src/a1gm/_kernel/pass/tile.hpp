@@ -70,9 +70,6 @@ struct Isa {
   // Adds row i to acc[i]; accumulators are padded to whole vectors.
   void (*add)(const T* x, int64_t stride, int64_t rows, int64_t cols,
               double* const* acc);
-  // Adds all rows to one accumulator.
-  void (*add_run)(const T* x, int64_t stride, int64_t rows, int64_t cols,
-                  double* acc);
   // Scans at most kNarrow columns and adds each row where it belongs, in one go; null
   // where that is not faster. For scans without `positive`.
   void (*scan_and_add)(const T* x, int64_t stride, int64_t rows, int64_t cols,

@@ -168,10 +168,12 @@ class Worker {
   void add_run(int64_t row, int64_t rows) {
     const int32_t id = of_tile_;
     double* const sums = runs_[id].sums;
-    if (done_ == Scan::columns)
+    if (done_ == Scan::columns) {
       for (int64_t j = 0; j < job_.n_cols; ++j) sums[j] += column_sums_[j];
-    else
-      job_.isa.add_run(x_, stride_, rows, job_.n_cols, sums);
+    } else {
+      std::fill_n(acc_.begin(), rows, sums);
+      add_cells(rows);
+    }
     // Each tile is summed on its own first, so a run may be longer.
     if ((runs_[id].rows += rows) >= 4 * kRun) flush(id);
     std::fill_n(job_.ids + row, rows, id);
