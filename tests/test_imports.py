@@ -41,7 +41,7 @@ RANKS = {
     "report": 9,
     "__init__": 10,
     "__main__": 10,
-    "cli": 10,  # a user of the public names
+    "cli": 10,
 }
 # These two import nothing but themselves and the lowest rank.
 APART = {"_kernel", "paper"}

@@ -19,6 +19,7 @@ from support.files import make_table, read_table, write
 
 import a1gm
 from a1gm._rows.files import table as table_module
+from a1gm._rows.files.source import TableOptions, find_files
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,
@@ -192,6 +193,17 @@ def test_numbers_kept_between_the_passes_change_nothing(
     filled = read_table(tmp_path / "o.csv")
     got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(4)])
     np.testing.assert_allclose(got, a1gm.fit(X).impute(X), rtol=1e-9)
+
+
+def test_the_limit_of_kept_numbers_is_that_of_all_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_module, "MOST_CELLS_KEPT", 5000)
+    for k in range(5):
+        write(make_table(1000, 4), tmp_path / f"{k}.csv")
+    files = table_module.TableFiles(
+        find_files(tmp_path), TableOptions(), are_read_twice=True
+    )
+    assert sum(piece.values.size for _, piece in files.pieces()) == 20_000
+    assert sum(kept.size for kept in files._kept.values()) == 4000
 
 
 def test_a_signed_fit_fills_files_with_negative_cells(tmp_path: Path) -> None:

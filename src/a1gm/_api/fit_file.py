@@ -72,9 +72,10 @@ def fit_file(
     Parameters
     ----------
     path_or_paths : path, folder, glob, or sequence of paths
-        CSV, TSV (also gzipped), Parquet and Feather or Arrow files; ``"-"`` is standard
-        input. Several files are one table, row after row in sorted order; columns are
-        matched by name. A stream or a pipe is copied to a temporary file.
+        CSV, TSV (also gzipped), Parquet, Feather or Arrow files, and spreadsheets;
+        ``"-"`` is standard input. Several files are one table, row after row in sorted
+        order; columns are matched by name. A stream or a pipe is copied to a temporary
+        file.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
     uncertainty : bool, default=False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import SupportsInt
 
-MOST_NAMED = 5  # empty rows or columns that are named one by one
+MOST_NAMED = 5  # rows, columns or files that a message names one by one
 MOST_COMPARED = 10_000  # names that are compared with one that does not exist
 ALIKE = 0.75  # share of letters two names have in common to be taken for one
 

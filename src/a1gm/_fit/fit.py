@@ -481,8 +481,8 @@ class RankOneFit(Solution):
         ParameterError
             The fit did not keep its data; or the table in memory, which is read again
             here, has other sums than when it was fitted. (A change that keeps the sum
-            of the row factors and of the columns is not noticed: do not change a table
-            that you have fitted, or fit a copy.)
+            of the row factors may not be noticed: do not change a table that you have
+            fitted, or fit a copy.)
 
         Examples
         --------

@@ -54,7 +54,7 @@ class _Head:
     others: list[Any]
     values: Floats
     in_file: bool
-    is_whole: bool  # these are all rows
+    has_all_rows: bool
 
 
 def hints(
@@ -86,7 +86,7 @@ def hints(
 
 
 def may_hint(rows: Rows) -> bool:
-    """Whether hints may apply to columns of numbers, by a look at four cells.
+    """Whether a rule may apply to columns of numbers, by a look at four cells.
 
     A first column of whole numbers that rises or repeats, or a triangle: the last two
     cells are missing. Small fits are hot.
@@ -219,7 +219,9 @@ def _about_triangle(head: _Head) -> Iterator[Text]:
 def _about_totals(head: _Head) -> Iterator[Text]:
     """Columns, or a last row, that are called totals and are near to the others."""
     is_named = np.array([is_total(name) for name in head.names], bool)
-    labels = [str(head.first[column][-1]) for column in head.others if head.is_whole]
+    labels = [
+        str(head.first[column][-1]) for column in head.others if head.has_all_rows
+    ]
     label = next(filter(is_total, labels), None)
     known = ~np.isnan(head.values[-1])
     with np.errstate(over="ignore"):
@@ -303,7 +305,7 @@ def _about_thousands(head: _Head) -> Iterator[Text]:
         )
 
 
-RULES = (
+RULES = (  # frames of numbers come here only where `may_hint` expects one of them
     _about_long,
     _about_rising,
     _about_triangle,

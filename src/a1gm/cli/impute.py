@@ -66,8 +66,8 @@ def impute(
 
     Everything else is kept: column order, text, labels, dates, the digits of observed
     cells, and integer columns where nothing was filled. Cells that the data do not
-    determine stay missing, with a warning. The file is read twice and never held in
-    memory; the result appears whole or not at all.
+    determine stay missing, with a warning. A large file is read twice and not held
+    in memory, a long one is; the result appears whole or not at all.
 
     Example:
       a1gm impute sales.csv -o filled.csv

@@ -57,7 +57,7 @@ class DaskEngine:
     def _table_of(self, collection: Any) -> Any:
         return table_of(collection, ColumnOptions(fitted=self.names))
 
-    def factors(self, collection: Any, rule: Any, *, warns: bool = False) -> Any:
+    def factors(self, collection: Any, columns: Any, *, warns: bool = False) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index.
 
         With ``warns`` each partition warns about its rows without a factor when it is
@@ -66,16 +66,21 @@ class DaskEngine:
         if is_array(collection):
             meta = np.zeros(0)
             return collection.map_blocks(
-                partition_factors, rule, warns, drop_axis=1, dtype=meta.dtype, meta=meta
+                partition_factors,
+                columns,
+                warns,
+                drop_axis=1,
+                dtype=meta.dtype,
+                meta=meta,
             )
         return self._table_of(collection).map_partitions(
-            series_of_factors, rule, warns, meta=("row_factor", "f8")
+            series_of_factors, columns, warns, meta=("row_factor", "f8")
         )
 
     def fill(
         self,
         collection: Any,
-        rule: Columns,
+        columns: Columns,
         on_undetermined: OnUndetermined | None,
         default: OnUndetermined,
     ) -> Any:
@@ -97,7 +102,7 @@ class DaskEngine:
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
             meta = np.zeros((0, 0), dtype)
             return collection.map_blocks(
-                fill_partition, rule, {}, None, warns, dtype=dtype, meta=meta
+                fill_partition, columns, {}, None, warns, dtype=dtype, meta=meta
             )
         table = self._table_of(collection)
         names = names_of(table) or []
@@ -105,19 +110,19 @@ class DaskEngine:
         if collection is self.fitted:
             has_holes &= self.has_holes
         dtypes = common_dtypes(table._meta, np.asarray(has_holes))
-        meta = fill_partition(collection._meta, rule, dtypes, names)
+        meta = fill_partition(collection._meta, columns, dtypes, names)
         return collection.map_partitions(
-            fill_partition, rule, dtypes, names, warns, meta=meta
+            fill_partition, columns, dtypes, names, warns, meta=meta
         )
 
-    def divergence(self, collection: Any, rule: Columns) -> float:
+    def divergence(self, collection: Any, columns: Columns) -> float:
         """Compute the divergence of all rows, partition by partition."""
         import dask
 
         part = dask.delayed(partition_divergence, pure=True)
         pieces = self._table_of(collection).to_delayed()
         pieces = np.ravel(np.asarray(pieces, dtype=object))
-        return float(sum(dask.compute(*(part(piece, rule) for piece in pieces))))
+        return float(sum(dask.compute(*(part(piece, columns) for piece in pieces))))
 
 
 def names_of(collection: Any) -> list[Any] | None:

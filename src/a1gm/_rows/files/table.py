@@ -415,7 +415,7 @@ class TableFiles:
             for name, other in self._texts.items() if is_first else ():
                 if has_numbers(batch.column(name), self.options):
                     self._check_mixed(source, {name: other})
-        n_cells = (first_row + len(values)) * values.shape[1]
+        n_cells = values.size + sum(kept.size for kept in self._kept.values())
         if self._is_keeping and n_cells < MOST_CELLS_KEPT:
             self._kept[at, first_row] = values
         return values
