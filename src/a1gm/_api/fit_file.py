@@ -304,8 +304,14 @@ def impute_file(
     reading: dict[str, Any] = {}
     fitting: dict[str, Any] = {"on_undetermined": on_undetermined or "warn"}
     for name, value in options.items():
-        is_fitting = name in FitOptions.__dataclass_fields__
-        (fitting if is_fitting else reading)[name] = value
+        if name in FitOptions.__dataclass_fields__:
+            fitting[name] = value
+        elif name in TableOptions.__dataclass_fields__:
+            reading[name] = value
+        else:
+            raise TypeError(
+                f"impute_file() got an unexpected keyword argument {name!r}"
+            )
     return fill_file(
         src,
         dst,
