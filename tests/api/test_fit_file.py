@@ -90,7 +90,7 @@ def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
     assert files.row_labels == ["A", "B", "C"]
     assert (files.n_rows, files.n_cols, files.col_labels) == (3, 2, ["x", "y"])
     assert files.place_of(2) == f"{path}, line 5"
-    rows = [(rows, values.shape) for rows, values in files.blocks()]
+    rows = [(rows, values.shape) for rows, values in files.in_pieces()]
     assert rows == [(slice(0, 3), (3, 2))]
 
 

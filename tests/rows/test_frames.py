@@ -239,7 +239,7 @@ def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
     source = read_input(chunked)
     assert source.steps == (0, 20, 60)
     np.testing.assert_array_equal(source.rows(slice(3, 33)), X[3:33])
-    np.testing.assert_array_equal(np.vstack([b for _, b in source.blocks()]), X)
+    np.testing.assert_array_equal(np.vstack([b for _, b in source.in_pieces()]), X)
     expected, found = a1gm.fit(X), a1gm.fit(chunked)
     assert_same_fit(found, expected)
     filled = found.impute(chunked).to_numpy()

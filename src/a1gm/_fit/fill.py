@@ -134,7 +134,7 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
 def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
     has_holes = np.zeros(rows.n_cols, bool)
-    for _, piece in rows.blocks():
+    for _, piece in rows.in_pieces():
         has_holes |= np.isnan(piece).any(axis=0)
     return has_holes
 

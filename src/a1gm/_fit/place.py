@@ -141,7 +141,7 @@ class Fills:
         """Write the rows, filled, to targets that have their columns."""
         assert isinstance(self.rows, Rows)
         n_left, first = 0, None
-        for some, piece in self.rows.blocks():
+        for some, piece in self.rows.in_pieces():
             i, j = np.nonzero(np.isnan(piece))
             if len(i):
                 piece[i, j] = values = self.values(i + some.start, j)
@@ -313,7 +313,7 @@ def cells_of(rows: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
         cols = rows.cols[seen].astype(np.int64)
         yield rows.row_of_cell[seen], cols, rows.values[seen]
         return
-    for some, piece in rows.blocks():
+    for some, piece in rows.in_pieces():
         i, j = np.nonzero(~np.isnan(piece))
         yield i + some.start, j, piece[i, j]
 

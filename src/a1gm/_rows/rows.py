@@ -108,7 +108,7 @@ class Rows(Named):
             return self
         return replace(self, parts=self.cut(0, self.n_rows), cut=None, steps=())
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+    def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows in pieces of float64, NaN for the missing cells."""
         step = max(1, BLOCK_CELLS // self.n_cols)
         for first, piece in self.pieces():
@@ -144,7 +144,7 @@ class Rows(Named):
         """Whether a table of this shape has the same cells, missing ones included."""
         return all(
             np.array_equal(piece, other.rows(rows), equal_nan=True)
-            for rows, piece in self.blocks()
+            for rows, piece in self.in_pieces()
         )
 
     def observed_as_ones(self) -> Rows:

@@ -108,7 +108,7 @@ class SparseRows(Named):
         out[within, self.cols[cells]] = self.values[cells]
         return out
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+    def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows as dense tables, a bounded number of cells at a time."""
         step = max(1, CELLS_AT_ONCE // self.n_cols)
         for start in range(0, self.n_rows, step):

@@ -44,7 +44,7 @@ def with_weights(
     else:
         V = _dense_weights(given, rows, name)
         if not is_observed and not all(
-            ((v >= 0.0) & (v < np.inf)).all() for _, v in V.blocks()
+            ((v >= 0.0) & (v < np.inf)).all() for _, v in V.in_pieces()
         ):
             check_weights(V)
     return replace(rows, weights=V, exposed=name == "exposure")

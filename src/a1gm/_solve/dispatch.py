@@ -326,7 +326,7 @@ def _read_cells(source: Any, seen: Patterns) -> Patterns:
     V, scale = seen.weights, math.ldexp(1.0, -seen.exponent)
     counts: list[Any] = [np.zeros(1, np.int64)]
     cols, values, weights = [], [], []
-    for rows, piece in source.blocks():
+    for rows, piece in source.in_pieces():
         observed = ~np.isnan(piece)
         if V is not None:
             observed &= V[rows] > 0.0

@@ -95,7 +95,7 @@ def cells_of(fit: RankOneFit) -> Floats:
             f"This command needs the whole table in memory, and {n:,} x {m:,} cells "
             "are too many. Use fit, impute or inspect."
         )
-    return np.concatenate([cells for _, cells in fit._table.source.blocks()])
+    return np.concatenate([cells for _, cells in fit._table.source.in_pieces()])
 
 
 # --------------------------------------------------------------- one row per cell

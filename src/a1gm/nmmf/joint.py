@@ -44,7 +44,7 @@ def fit_joint(layout: Layout, options: FitOptions) -> tuple[RankOneFit, Layout]:
         for table in layout.tables:
             start = table.rows.rows(slice(0, 1))  # nearly always enough
             if np.isnan(start).all() and all(
-                np.isnan(cells).all() for _, cells in table.rows.blocks()
+                np.isnan(cells).all() for _, cells in table.rows.in_pieces()
             ):
                 give = "Give" if table.key == "X" else "Leave the table out, or give"
                 raise DataError(
@@ -186,7 +186,7 @@ def _placed_set(
     blocks = np.zeros(len(factor), np.int64)
     for rows, across in sides:
         block = across.block
-        for some, cells in rows.blocks():
+        for some, cells in rows.in_pieces():
             is_tied = (cells > 0.0) & (block >= 0)
             own = block[is_tied.argmax(axis=1)]
             blocks[some] = np.where(is_tied.any(axis=1), own, blocks[some])

@@ -78,7 +78,7 @@ class TableUncertainty(Errors):
         """
         view, table = self._view, self._view.table
         row, col = (view.col, view.row) if table.is_turned else (view.row, view.col)
-        for some, given in table.turned.blocks():
+        for some, given in table.turned.in_pieces():
             if table.is_turned:
                 fitted = view.fitted(slice(None), some).T
             else:

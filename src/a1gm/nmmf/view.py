@@ -122,7 +122,7 @@ class TableView:
     def divergence(self) -> float:
         """Divergence on the observed cells; NaN if one has no fitted value."""
         total = 0.0
-        for rows, cells in self.table.rows.blocks():
+        for rows, cells in self.table.rows.in_pieces():
             known = ~np.isnan(cells)
             fitted = self.fitted(rows)[known]
             if np.isnan(fitted).any():
@@ -133,7 +133,7 @@ class TableView:
     # ---------------------------------------------------------------- unknown cells
     def _cells(self) -> Iterator[tuple[slice, Bools, SmallInts]]:
         """Yield some rows, their missing cells and the fates of all cells."""
-        for rows, cells in () if self._has_values else self.table.rows.blocks():
+        for rows, cells in () if self._has_values else self.table.rows.in_pieces():
             i, j = self._cells_of(rows)
             fates = self._fates(i.ravel(), j.ravel()).reshape(i.shape)
             yield rows, np.isnan(cells), fates

@@ -206,7 +206,7 @@ def test_shares_of_missing_cells_are_those_of_the_bands(tmp_path):
     assert files.n_rows is None
     list(files.pieces(progress=lambda rows, done: progress.append((rows, done))))
     assert progress[-1] == (1000, 1.0)
-    assert sum(len(values) for _, values in files.blocks()) == files.n_rows == 1000
+    assert sum(len(values) for _, values in files.in_pieces()) == files.n_rows == 1000
     rows, columns = np.arange(1000) * 10 // 1000, np.array([0, 0, 0, 1, 1, 1, 1])
     expected = [
         [np.isnan(X[rows == i][:, columns == j]).mean() for j in (0, 1)]

@@ -128,7 +128,7 @@ class Scatter:
             )
         m, pieces = self.info.shape[1], self.info.cells()
         if isinstance(source, SparseRows) and source.absent == "zero":
-            dense = (read_input(piece) for _, piece in source.blocks())
+            dense = (read_input(piece) for _, piece in source.in_pieces())
             pieces = (c for piece in dense for c in fitted_cells(columns, piece))
         total = np.zeros((m, m))
         for cells in pieces:

@@ -421,7 +421,7 @@ class TableFiles:
         return values
 
     # ---------------------------------------------------------------- other reads
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+    def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
         """Read all files: yield (rows, their numbers with NaN where missing)."""
         with closing(self.pieces()) as pieces:
             for first_row, piece in pieces:
@@ -638,7 +638,7 @@ def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
     height, width = min(height, n_rows), min(width, n_cols)
     left = np.arange(width) * n_cols // width
     holes, cells = np.zeros((height, width)), np.zeros((height, 1))
-    for rows, values in files.blocks():
+    for rows, values in files.in_pieces():
         missing = np.add.reduceat(np.isnan(values), left, axis=1, dtype=np.int64)
         band = np.arange(rows.start, rows.stop) * height // n_rows
         top = np.flatnonzero(np.diff(band, prepend=-1))
