@@ -60,8 +60,8 @@ elif task == "compare":
     fit = a1gm.fit_file(source)
     whole = a1gm.fit(parquet.read_table(source, pre_buffer=False))
     off = np.abs(fit.col_factor / whole.col_factor - 1).max()
-    for start in range(0, len(fit.row_factor), 1 << 20):
-        some = slice(start, start + (1 << 20))
+    for first in range(0, len(fit.row_factor), 1 << 20):
+        some = slice(first, first + (1 << 20))
         off = max(off, np.abs(fit.row_factor[some] / whole.row_factor[some] - 1).max())
     found = {"off": float(off)}
 seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
