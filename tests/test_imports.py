@@ -6,8 +6,6 @@ The tests read the tree itself, so a new module cannot be forgotten.
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import run_python
 
 import a1gm
 
@@ -136,25 +135,16 @@ def test_no_modules_import_each_other():
 
 
 # ------------------------------------------------------------- what gets loaded
-def run(code: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 HEAVY = "scipy sklearn pandas polars pyarrow narwhals matplotlib dask distributed typer"
 
 
 def loaded_after(code: str) -> set[str]:
-    names = run(
-        f"import sys\n{code}\nprint(*(m for m in {HEAVY.split()} if m in sys.modules))"
-    )
-    return set(names.split())
+    names = f"m for m in {HEAVY.split()} if m in sys.modules"
+    done = run_python(f"import sys\n{code}\nprint(*({names}))")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 def test_a_plain_fit_loads_nothing_heavy():
@@ -177,7 +167,8 @@ X = np.array([[0.0, 5.0, 1.0], [5.0, np.nan, 2.0]])
 fit = a1gm.fit(X, on_undetermined="ignore")
 fit.impute(X), fit.divergence, repr(fit), fit.pattern, fit._repr_html_()
 """
-    run(code)
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
 
 
 # ------------------------------------------------------------------ public names

@@ -105,6 +105,7 @@ def test_the_suite_passes_on_the_numpy_kernel():
         "solve/test_signed.py",
         "solve/test_range.py",
         "solve/test_patterns.py",
+        "rows/test_read.py",
     ]
     # Thin cuts, as of scales far apart, are settled by the compiled kernel only.
     large = "wide or many or scales or larger or empty_rows"

@@ -72,15 +72,3 @@ def test_fit_says_why_nothing_is_sure_and_numbers_rows_without_an_id(tmp_path):
     assert "0 degrees of freedom" in summary["uncertainty"]["why_not"]
     rows = (tmp_path / "out" / "row_factor.csv").read_text()
     assert rows == "row,row_factor,se,block\n0,3,,0\n1,6,,0\n"
-
-
-@pytest.mark.parametrize("cell", ["", "0"])
-def test_the_index_is_relative_to_the_first_column_that_has_a_factor(
-    csv, cell, tmp_path
-):
-    path = csv(f"a,b,c\n{cell},3,5\n{cell},2,4\n{cell},7,9\n")
-    run("fit", path, "-o", tmp_path / "out", "-q", "--format", "parquet")
-    columns = pq.read_table(tmp_path / "out" / "col_factor.parquet").to_pydict()
-    assert columns["index"][1] == 1.0
-    unknown = 0.0 if cell else np.nan
-    np.testing.assert_equal(np.array(columns["se"][:1], float), [unknown])

@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.containers import MODEL_HEADER, Arrays, Header, pack, unpack
+from support.frames import holed_table
 from ways.kinds import KINDS
 from ways.ways import in_pieces
 
@@ -43,14 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 
 
 # ---------------------------------------------------------------------- the subjects
-def table(n: int = 8, m: int = 5, share: float = 0.3) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    X = rng.gamma(2.0, size=(n, m))
-    X[rng.random(X.shape) < share] = nan
-    X[0], X[:, 0] = 1.0, 1.0
-    return X
-
-
+table = partial(holed_table, 8, 5, 0.3)
 BLOCKS = np.array(
     [
         [0.0, 5, nan, nan, nan],
@@ -61,7 +56,7 @@ BLOCKS = np.array(
         [nan, nan, 0, 0, nan],
     ]
 )
-WIDE = table(12, 70, 0.5)
+WIDE = holed_table(12, 70, 0.5)
 
 
 def in_masks(X: np.ndarray) -> Any:
@@ -107,7 +102,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "table with scatter": lambda: in_pieces(table(), uncertainty=True),
     "table of blocks": lambda: in_pieces(BLOCKS),
     "table with labels and keys": labelled_table,
-    "table of many columns": lambda: in_pieces(table(9, 70)),
+    "table of many columns": lambda: in_pieces(holed_table(9, 70, 0.3)),
     "empty table": a1gm.PatternTable,
 }
 SUBJECTS = [*MODELS, *TABLES]

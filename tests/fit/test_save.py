@@ -23,7 +23,6 @@ from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import (
     FileFormatError,
     MissingExtraError,
-    OutputError,
     ParameterError,
 )
 
@@ -104,16 +103,6 @@ def test_a_file_keeps_which_columns_were_fitted(tmp_path):
     fit = a1gm.fit(frame, id="id", exclude="n")
     other = loaded(fit, tmp_path)
     pd.testing.assert_frame_equal(other.impute(frame), fit.impute(frame))
-
-
-def test_a_file_is_not_replaced_unasked(tmp_path):
-    fit = a1gm.fit(table())
-    path = tmp_path / "fit.npz"
-    fit.save(path)
-    with pytest.raises(OutputError, match="exists"):
-        fit.save(path)
-    fit.save(path, overwrite=True)
-    assert [p.name for p in tmp_path.iterdir()] == ["fit.npz"]
 
 
 # ------------------------------------------------------------- paths without a model

@@ -93,17 +93,25 @@ def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
 
 
 # ------------------------------------------------- zeros, blocks and unknown cells
+def made_with_zeros(rng):
+    """Three small tables with many zeros and holes, none of them empty."""
+    n_rows, n_cols, n_y, n_z = rng.integers(1, 7, 4)
+    holes, zeros = rng.random(2)
+    tables = []
+    for shape in ((n_rows, n_cols), (n_y, n_cols), (n_rows, n_z)):
+        T = np.where(rng.random(shape) < zeros, 0.0, 1.0 + rng.poisson(2, shape))
+        T[rng.random(shape) < holes] = np.nan
+        T.flat[rng.integers(T.size)] = 1.0
+        tables.append(T)
+    return tables
+
+
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=80, deadline=None)
 def test_what_is_known_is_what_the_block_table_says(seed):
     rng = np.random.default_rng(seed)
-    n, m, more_rows, more_cols = rng.integers(1, 5, 4)
-    X, Y, Z = (
-        rng.choice([np.nan, 0.0, 1.0, 2.0], size=shape, p=[0.4, 0.2, 0.2, 0.2])
-        for shape in ((n, m), (more_rows, m), (n, more_cols))
-    )
-    for T in (X, Y, Z):
-        T[rng.integers(len(T)), rng.integers(T.shape[1])] = 1.0
+    X, Y, Z = made_with_zeros(rng)
+    (n, m), more_rows, more_cols = X.shape, len(Y), Z.shape[1]
     whole = np.full((n + more_rows, m + more_cols), np.nan)
     whole[:n, :m], whole[n:, :m], whole[:n, m:] = X, Y, Z
     with warnings.catch_warnings():
@@ -245,19 +253,6 @@ def test_repr_and_pickle():
 
 # ------------------------------------------------------ lists, counts and fills
 WEIGHTS = [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (0.5, 3.0)]
-
-
-def made_with_zeros(rng):
-    """Three small tables with many zeros and holes, none of them empty."""
-    n_rows, n_cols, n_y, n_z = rng.integers(1, 7, 4)
-    holes, zeros = rng.random(2)
-    tables = []
-    for shape in ((n_rows, n_cols), (n_y, n_cols), (n_rows, n_z)):
-        T = np.where(rng.random(shape) < zeros, 0.0, 1.0 + rng.poisson(2, shape))
-        T[rng.random(shape) < holes] = np.nan
-        T.flat[rng.integers(T.size)] = 1.0
-        tables.append(T)
-    return tables
 
 
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)

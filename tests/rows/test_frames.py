@@ -72,14 +72,6 @@ def test_impute_gives_every_column_back(kind):
     assert fit.residuals(frame).shape == (3, 3)
 
 
-def test_columns_say_what_is_fitted_and_several_columns_name_rows():
-    fit = a1gm.fit(FRAME, id=["shop", "year"], columns=["x", "y", "z"])
-    assert fit.row_labels[1] == ("b", 2021)
-    filled = a1gm.impute(FRAME, columns=["x", "y", "z"])
-    assert filled["y"].tolist() == pytest.approx([2.0, 4.0, 6.0])
-    assert list(filled) == list(FRAME)
-
-
 @pytest.mark.parametrize("make", [pd.Index, np.array, pd.Series, pl.Series, tuple])
 def test_names_in_any_list(make, tmp_path):
     FRAME.to_parquet(tmp_path / "t.parquet")
@@ -102,13 +94,6 @@ def test_columns_that_cannot_be_chosen(option):
         a1gm.fit(FRAME, **{option: ["nute"]})
     with pytest.raises(ParameterError, match="need a DataFrame; X is a ndarray"):
         a1gm.fit(np.ones((2, 2)), **{option: ["x"]})
-
-
-def test_columns_whose_names_are_numbers():
-    frame = FRAME.set_axis(range(6), axis=1)
-    fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
-    assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
-    assert fit.fate("b", 4) == "finite"
 
 
 def test_an_index_labels_rows_unless_it_is_the_default():

@@ -97,10 +97,6 @@ def test_warnings_call_lines_by_their_labels() -> None:
         a1gm.fit(frame)
     assert "Nothing is observed in row 'cid' and column 'y':" in str(said[0].message)
     assert "undetermined, the first at ('ann', 'z')" in str(said[1].message)
-    with pytest.warns(A1gmWarning) as said:
-        a1gm.fit(frame.to_numpy())
-    assert "Nothing is observed in row 2 and column 1:" in str(said[0].message)
-    assert "undetermined, the first at (0, 2)" in str(said[1].message)
 
 
 DAYS = pd.to_datetime(["2024-01-31", "2024-02-29"])

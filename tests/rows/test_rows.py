@@ -95,13 +95,6 @@ def test_rows_and_columns_of_minus_zeros(shape, dtype):
         assert not np.signbit(factor).any()
 
 
-@pytest.mark.parametrize("sentinel", [0.0, 9999.0])
-def test_other_sentinels_are_data(sentinel):
-    X = np.array([[1.0, 2.0], [3.0, sentinel]])
-    np.testing.assert_array_equal(a1gm.fit(X).impute(X), X)
-    assert a1gm.fit(X).pattern.is_complete
-
-
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_integers_above_two_to_the_53(dtype):
     X = np.array([[2**60 + 1, 2**62], [2**53 + 1, 2**61]], dtype=dtype)

@@ -1,6 +1,8 @@
 """The commands, run in this process or by the real executable."""
 
+import os
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -33,4 +35,15 @@ def run_executable(*arguments, **options):
         timeout=60,
         check=False,
         **{"text": True, **options},
+    )
+
+
+def run_python(code, *arguments, **environment):
+    """Run a program in an interpreter of its own; warnings are errors."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )

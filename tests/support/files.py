@@ -33,16 +33,6 @@ def read_file(path: Path, **options: object) -> tuple[TableFiles, np.ndarray]:
     return table, np.vstack(arrays)
 
 
-def make_table(
-    n: int = 500, m: int = 9, seed: int = 0, holes: float = 0.3
-) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m))
-    X[rng.random((n, m)) < holes] = np.nan
-    X[:, 0] = rng.gamma(2.0, size=n)
-    return X
-
-
 def arrow_table(X: np.ndarray, first: int = 0) -> pa.Table:
     columns = {f"c{j}": pa.array(X[:, j], from_pandas=True) for j in range(X.shape[1])}
     names = pa.array([f"row {first + i}" for i in range(len(X))])

@@ -132,10 +132,12 @@ def without_empty_lines(X: Table) -> Table:
     return X[seen.any(axis=1)][:, seen.any(axis=0)]
 
 
-def gamma_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
-    """A table with a third of its cells missing, its first column complete."""
+def gamma_table(
+    n: int = 400, m: int = 6, seed: int = 0, holes: float = 0.3
+) -> np.ndarray:
+    """A table with a share of its cells missing, its first column complete."""
     rng = np.random.default_rng(seed)
     X = rng.gamma(2.0, size=(n, m))
-    X[rng.random((n, m)) < 0.3] = np.nan
+    X[rng.random((n, m)) < holes] = np.nan
     X[:, 0] = rng.gamma(2.0, size=n)
     return X
