@@ -207,20 +207,19 @@ def test_overflow_is_told(shape):
 
 def test_the_interpreter_is_free_during_the_pass():
     X = np.ones((1_000_000, 10))
-    done = threading.Event()
-    ticks = 0
+    ticks, during = 0, []
 
     def run():
-        for _ in range(3):
+        while len(during) < 300 and max(during, default=0) < 100:  # a busy machine
+            before = ticks
             observe(X)
-        done.set()
+            during.append(ticks - before)
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not done.is_set():
+    while thread.is_alive():
         ticks += 1
-    thread.join()
-    assert ticks > 100
+    assert max(during) >= 100
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

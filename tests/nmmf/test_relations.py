@@ -335,10 +335,6 @@ def test_an_index_that_only_counts_from_zero_is_no_names():
         a1gm.fit_nmmf(Z, None, d.iloc[20:26])
     with pytest.raises(LabelError, match=r"number 0 is 5 in Z and 0 in X"):
         a1gm.fit_nmmf(X, None, X.iloc[::-1])
-    model = a1gm.RankOneNMMF().fit(X, Z=Z)
-    model.transform(X, Z=Z)
-    with pytest.raises(LabelError, match=r"number 0 is 20 in Z and 10 in X"):
-        model.transform(Z, Z=d.iloc[20:26])
 
 
 def test_a_poor_certificate_of_a_turned_frame_is_a_warning():

@@ -17,6 +17,7 @@ from support.frames import (
     as_polars,
     assert_same_fit,
     holed_table,
+    names,
 )
 
 import a1gm
@@ -288,11 +289,7 @@ def whole() -> np.ndarray:
     return X
 
 
-NAMES = list("vwxyz")
-
-
-def nulls(X: np.ndarray) -> pl.DataFrame:
-    return pl.DataFrame(X, schema=NAMES, orient="row").fill_nan(None)
+NAMES = names(5)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -309,11 +306,11 @@ def test_blocks_of_pandas_are_read_where_they_lie(order: str) -> None:
 @pytest.mark.parametrize("kind", ["polars", "arrow", "batch"])
 def test_columns_by_address(kind: str, start: int) -> None:
     X = whole()
-    frame = nulls(X)[start:]
+    frame = as_nulls(X)[start:]
     given = {
         "polars": frame,
-        "arrow": nulls(X).to_arrow().slice(start),
-        "batch": nulls(X).to_arrow().to_batches()[0].slice(start),
+        "arrow": as_nulls(X).to_arrow().slice(start),
+        "batch": as_nulls(X).to_arrow().to_batches()[0].slice(start),
     }[kind]
     source = read_input(given)
     if is_compiled:
@@ -341,7 +338,7 @@ def test_integers_by_address_keep_their_type_when_full(dtype: str) -> None:
 @pytest.mark.parametrize("kind", ["polars", "arrow"])
 def test_a_filled_frame_outlives_its_fit_and_its_table(kind: str) -> None:
     X = whole()
-    given = nulls(X) if kind == "polars" else nulls(X).to_arrow()
+    given = as_nulls(X) if kind == "polars" else as_nulls(X).to_arrow()
     fit = a1gm.fit(given)
     filled = fit.impute(given)
     del fit, given

@@ -105,7 +105,6 @@ BAD_ARRAYS = {
     "time spans": np.array([[1, 2]], "m8[s]"),
     "complex": np.array([[1 + 2j]]),
     "structured": np.zeros((2, 2), [("x", "f8"), ("y", "i4")]),
-    "object text": np.array([[1.0, "a"]], object),
     "object date": np.array([[1.0, datetime.date(2020, 1, 1)]], object),
 }
 
