@@ -8,87 +8,19 @@ PYTHONPATH=tests python -m attack --kind bridge --seed 7     one table, shown
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
-import queue
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from pathlib import Path
 
 # Nothing here loads the package: a sanitizer is loaded into the workers alone.
-from .zoo import (
-    ANNOUNCED,
-    DAMAGED,
-    KINDS,
-    RIGHT,
-    UNKNOWN,
-    WRONG,
-    Verdict,
-    case_of,
-)
+from .process import PATIENCE, Worker
+from .zoo import ANNOUNCED, DAMAGED, KINDS, RIGHT, UNKNOWN, WRONG, Verdict, case_of
 
-PATIENCE = 60.0  # seconds for one table; damaged files get 10
 SHOWN = 5  # silently wrong tables of a kind that are printed
 VERDICTS = (RIGHT, ANNOUNCED, WRONG, UNKNOWN)
-
-
-class Worker:
-    """A process that judges; a new one when it has crashed or hung."""
-
-    def __init__(self) -> None:
-        self._start()
-
-    def _start(self) -> None:
-        here = str(Path(__file__).parents[1])
-        path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-        env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        env |= {"OPENBLAS_NUM_THREADS": "1"}
-        env |= {"LD_PRELOAD": env.get("A1GM_ATTACK_PRELOAD", "")}  # a sanitizer
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "attack.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=env,
-        )
-        self.lines: queue.Queue[str] = queue.Queue()
-        parts = (self.process, self.lines)
-        self.reader = threading.Thread(target=self._read, args=parts, daemon=True)
-        self.reader.start()
-
-    @staticmethod
-    def _read(process, lines) -> None:
-        for line in process.stdout:
-            lines.put(line)
-        lines.put("")
-
-    def ask(self, name: str, seed: int) -> dict:
-        """The verdict on a case; the end or the silence of the process is one, too."""
-        self.process.stdin.write(f"{seed} {name}\n")
-        self.process.stdin.flush()
-        try:
-            line = self.lines.get(timeout=10.0 if name in DAMAGED else PATIENCE)
-            why = "" if line else f"crash: exit code {self.process.wait()}"
-        except queue.Empty:
-            line, why = "", "hang"
-            self.process.kill()
-        if line:
-            return json.loads(line)
-        self.close()
-        self._start()
-        return vars(Verdict(WRONG, why))
-
-    def close(self) -> int:
-        """End the process; its exit code is not 0 when a sanitizer has found a leak."""
-        self.process.stdin.close()
-        code = self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-        return code
 
 
 def cases(names: list[str], n_tables: int, n_files: int, first: int):
@@ -102,6 +34,17 @@ def cases(names: list[str], n_tables: int, n_files: int, first: int):
     return [(name, seed) for _, name, seed in sorted(place)]
 
 
+def judge_apart(worker: Worker, name: str, seed: int) -> dict:
+    """The verdict of a worker; a damaged file gets less time."""
+    found, end = worker.ask(name, seed, 10.0 if name in DAMAGED else PATIENCE)
+    return found or vars(Verdict(WRONG, end))
+
+
+def new_worker() -> Worker:
+    preload = os.environ.get("A1GM_ATTACK_PRELOAD", "")  # a sanitizer
+    return Worker("attack.worker", LD_PRELOAD=preload)
+
+
 def run(todo: list[tuple[str, int]], jobs: int) -> dict[str, list]:
     """Judge all cases on several processes; what is wrong is printed at once."""
     found: dict[str, list] = defaultdict(list)
@@ -110,13 +53,13 @@ def run(todo: list[tuple[str, int]], jobs: int) -> dict[str, list]:
     failed: list[int] = []
 
     def work() -> None:
-        worker = Worker()
+        worker = new_worker()
         while True:
             with lock:
                 case = next(waiting, None)
             if case is None:
                 break
-            verdict = worker.ask(*case)
+            verdict = judge_apart(worker, *case)
             with lock:
                 report(case, verdict, found[case[0]])
         code = worker.close()

@@ -10,12 +10,8 @@ process of its own (``questions.py``); a crash or a hang is an answer.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import pickle
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .process import Worker
 
 RTOL = 1e-9  # of fills and factors
 RTOL_ERRORS = 1e-7  # of standard errors and what is made of them: names with "se"
@@ -85,26 +83,17 @@ class Raised:
 
 
 # ------------------------------------------------------------------------ installs
+
+
 def ask_install(path: str, todo: list[Case]) -> list[Answers]:
     """The answers of one install; the end of its process is one, too."""
-    found: list[Answers] = []
-    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    env["PYTHONPATH"] = os.pathsep.join([path, str(Path(__file__).parents[1])])
-    command = [sys.executable, "-m", "attack.questions"]
-    while len(found) < len(todo):
-        with tempfile.TemporaryFile("w+") as lines:
-            lines.writelines(f"{name} {seed}\n" for name, seed in todo[len(found) :])
-            lines.seek(0)
-            process = subprocess.Popen(
-                command, stdin=lines, stdout=subprocess.PIPE, env=env
-            )
-        with contextlib.suppress(EOFError), process.stdout as answers:
-            while True:
-                found.append(pickle.load(answers))
-        process.wait()
-        if len(found) < len(todo):
-            end = Raised("crash", f"exit code {process.returncode}")
-            found.append({"question": (end, [], [])})
+    where = os.pathsep.join([path, str(Path(__file__).parents[1])])
+    worker, found = Worker("attack.questions", PYTHONPATH=where), []
+    for case in todo:
+        answers, end = worker.ask(*case)
+        ended = {"question": (Raised("crash", end), [], [])}
+        found.append(ended if answers is None else answers)
+    worker.close()
     return found
 
 
