@@ -72,16 +72,9 @@ nb::object solve_staircase(const Bits& bits, nb::handle parts, const Doubles& co
                            double scale, int n_threads) {
   const Table table(parts);
   const BitMask mask = mask_of(bits, rows_of(col_sums));
-  std::vector<double> h(static_cast<size_t>(mask.m)), reach;
+  std::vector<double> h, reach;
   const bool is_nested = unlocked([&] {
-    Nesting nesting;
-    if (!find_nesting(mask, nesting)) return false;
-    const std::vector<double> before =
-        sum_before_steps(table.parts, mask.n, nesting, scale, n_threads);
-    nested_factors(nesting, before.data(), col_sums.data(), mask.m, h.data());
-    const std::vector<double> steps = reach_of_steps(nesting, h.data());
-    for (const int32_t depth : nesting.depth) reach.push_back(steps[depth]);
-    return true;
+    return solve_nested(mask, table.parts, col_sums.data(), scale, n_threads, h, reach);
   });
   if (!is_nested) return nb::none();
   return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));

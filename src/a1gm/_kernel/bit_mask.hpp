@@ -20,6 +20,22 @@ inline int count_bits(uint64_t x) {
   return static_cast<int>(x * 0x0101010101010101 >> 56);
 }
 
+// Observed cells of a row.
+inline int64_t n_observed_in(const BitMask& mask, int64_t row) {
+  int64_t count = 0;
+  for (int64_t w = 0; w < mask.words; ++w)
+    count += count_bits(mask.bits[row * mask.words + w]);
+  return count;
+}
+
+inline void prefetch(const void* address) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(address, 1);
+#else
+  (void)address;
+#endif
+}
+
 inline int lowest_bit(uint64_t x) {
 #if defined(__GNUC__) || defined(__clang__)
   return __builtin_ctzll(x);

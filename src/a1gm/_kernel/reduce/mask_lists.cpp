@@ -97,7 +97,6 @@ Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
   out.n = static_cast<int64_t>(keep.size());
   out.n_other = static_cast<int64_t>(keep_other.size());
   out.lists_missing = lines.lists_missing;
-  const bool all_other = out.n_other == lines.n_other;
   std::vector<int32_t> rename(static_cast<size_t>(lines.n_other), -1);
   for (size_t k = 0; k < keep_other.size(); ++k)
     rename[keep_other[k]] = static_cast<int32_t>(k);
@@ -107,13 +106,10 @@ Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
   for (size_t line = 0; line < keep.size(); ++line) {
     const int32_t* from = lines.index.data() + lines.ptr[keep[line]];
     const int32_t* end = lines.index.data() + lines.ptr[keep[line] + 1];
-    if (all_other)
-      to = std::copy(from, end, to);
-    else
-      for (; from != end; ++from) {  // written even if dropped: no branch to guess
-        *to = rename[*from];
-        to += *to >= 0;
-      }
+    for (; from != end; ++from) {  // written even if dropped: no branch to guess
+      *to = rename[*from];
+      to += *to >= 0;
+    }
     out.ptr[line + 1] = to - out.index.data();
   }
   out.index.resize(static_cast<size_t>(out.ptr.back()));

@@ -53,12 +53,8 @@ class TwinIndex {
     }
     return -1;
   }
-  void prefetch(int32_t line) const {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(&slots_[first_slot(lines_[line].signature)]);
-#else
-    (void)line;
-#endif
+  void expect(int32_t line) const {
+    prefetch(&slots_[first_slot(lines_[line].signature)]);
   }
 
  private:
@@ -111,20 +107,16 @@ class Peeler {
   }
 
   Reduced run() {
-    TwinIndex row_twins(rows_), col_twins(cols_);
     constexpr int32_t kAhead = 8;
     for (int32_t i = 0; i < p_.n_rows; ++i) {
-      if (i < p_.n_rows - kAhead) row_twins.prefetch(i + kAhead);
-      visit_row(i, row_twins);
+      if (i < p_.n_rows - kAhead) row_twins_.expect(i + kAhead);
+      visit(true, i);
     }
-    for (int32_t j = 0; j < p_.n_cols; ++j) visit_col(j, col_twins);
+    for (int32_t j = 0; j < p_.n_cols; ++j) visit(false, j);
     while (!queue_.empty()) {
       const auto [is_row, line] = queue_.back();
       queue_.pop_back();
-      if (is_row)
-        visit_row(line, row_twins);
-      else
-        visit_col(line, col_twins);
+      visit(is_row, line);
     }
     return finish();
   }
@@ -135,6 +127,7 @@ class Peeler {
   std::vector<double> own_sum_, own_weight_;
   std::vector<int64_t> end_;  // rows are compacted in place: their cells end here
   std::vector<Line> rows_, cols_;
+  TwinIndex row_twins_{rows_}, col_twins_{cols_};
   std::vector<int64_t> col_begin_, col_end_;  // empty until columns may be twins
   std::vector<int32_t> col_rows_;
   std::vector<std::pair<bool, int32_t>> queue_;
@@ -142,33 +135,20 @@ class Peeler {
   static constexpr int64_t kVisit = 64;  // what a visit costs, in cells
   Poll poll_;
 
-  void push_row(int32_t i) {
-    if (rows_[i].degree) queue_.emplace_back(true, i);
-  }
-  void push_col(int32_t j) {
-    if (cols_[j].degree) queue_.emplace_back(false, j);
+  void push(bool is_row, int32_t line) {
+    if ((is_row ? rows_ : cols_)[line].degree) queue_.emplace_back(is_row, line);
   }
 
-  void visit_row(int32_t i, TwinIndex& twins) {
-    const int32_t degree = rows_[i].degree;
+  void visit(bool is_row, int32_t line) {
+    const int32_t degree = (is_row ? rows_ : cols_)[line].degree;
     poll_.worked(kVisit + degree);
     if (degree == 0) return;
-    if (degree == 1) return drop_leaf_row(i);
-    const int32_t twin = twins.find_or_enter(i);
+    if (degree == 1) return is_row ? drop_leaf_row(line) : drop_leaf_col(line);
+    const int32_t twin = (is_row ? row_twins_ : col_twins_).find_or_enter(line);
     double ratio = 1.0;
-    if (twin >= 0 && are_twin_rows(i, twin, ratio))
-      merge_rows(i, twin, ratio);
-  }
-
-  void visit_col(int32_t j, TwinIndex& twins) {
-    const int32_t degree = cols_[j].degree;
-    poll_.worked(kVisit + degree);
-    if (degree == 0) return;
-    if (degree == 1) return drop_leaf_col(j);
-    const int32_t twin = twins.find_or_enter(j);
-    double ratio = 1.0;
-    if (twin >= 0 && are_twin_cols(j, twin, ratio))
-      merge_cols(j, twin, ratio);
+    if (twin < 0) return;
+    if (is_row && are_twin_rows(line, twin, ratio)) merge_rows(line, twin, ratio);
+    if (!is_row && are_twin_cols(line, twin, ratio)) merge_cols(line, twin, ratio);
   }
 
   double weight(int64_t cell) const {
@@ -218,7 +198,7 @@ class Peeler {
     --cols_[stem].degree;
     cols_[stem].met_xor ^= i;
     cols_[stem].signature -= rows_[i].name;
-    push_col(stem);
+    push(false, stem);
   }
 
   void drop_leaf_col(int32_t j) {
@@ -229,7 +209,7 @@ class Peeler {
     log_.push_back({Step::leaf_col, j, stem, p_.sum[k], 0.0, weight(k)});
     --rows_[stem].degree;
     rows_[stem].signature -= cols_[j].name;
-    push_row(stem);
+    push(true, stem);
   }
 
   void take_root(int32_t i, int32_t j, int64_t k) {
@@ -287,7 +267,7 @@ class Peeler {
     for (int64_t k = g; k < end_[gone]; ++k) {
       Line& met = cols_[p_.col[k]];
       met.met_xor ^= gone;
-      if (--met.degree == 1) push_col(p_.col[k]);
+      if (--met.degree == 1) push(false, p_.col[k]);
     }
   }
 
@@ -305,7 +285,7 @@ class Peeler {
     cols_[gone].degree = 0;
     cols_[kept].name += cols_[gone].name;
     for (int64_t k = col_begin_[gone]; k < col_end_[gone]; ++k)
-      if (--rows_[col_rows_[k]].degree == 1) push_row(col_rows_[k]);
+      if (--rows_[col_rows_[k]].degree == 1) push(true, col_rows_[k]);
   }
 
   // The rows that a column meets, ascending.

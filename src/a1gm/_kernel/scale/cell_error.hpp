@@ -61,6 +61,39 @@ double cheap_step(const Reduced& core, const double* w, const double* h, double 
 // leave at the heaviest column, which has that share of them.
 double provable_gap(const double* C, int64_t n_cols);
 
+// Nodes by about their degree, least first. Entries may be stale: one counts if the node
+// is still there, and of that degree.
+class DegreeQueue {
+ public:
+  void push(int32_t node, int64_t degree) {
+    const size_t at = level(degree);
+    waiting_[at].push_back(node);
+    lowest_ = std::min(lowest_, at);
+  }
+  // The next node; -1 when all are gone. `degree_of` gives -1 for those that are.
+  template <typename F>
+  int32_t pop(F&& degree_of) {
+    for (; lowest_ < kLevels; ++lowest_)
+      while (!waiting_[lowest_].empty()) {
+        const int32_t node = waiting_[lowest_].back();
+        waiting_[lowest_].pop_back();
+        const int64_t degree = degree_of(node);
+        if (degree < 0) continue;
+        if (level(degree) == lowest_) return node;
+        if (level(degree) > lowest_) waiting_[level(degree)].push_back(node);
+      }
+    return -1;
+  }
+
+ private:
+  static constexpr size_t kLevels = 1 << 10;
+  static size_t level(int64_t degree) {
+    return std::min(static_cast<size_t>(degree), kLevels - 1);
+  }
+  std::vector<std::vector<int32_t>> waiting_{kLevels};
+  size_t lowest_ = 0;
+};
+
 struct Edges {
   int64_t n = 0;      // steps taken
   double step = 0.0;  // bound of the step that is left

@@ -63,13 +63,13 @@ Order order_of_sides(const Reduced& core, const Lines& rows) {
 class Ordering {
  public:
   explicit Ordering(const Lines& rows)
-      : n_(rows.n + rows.n_other), met_(static_cast<size_t>(n_)), waiting_(kDegrees) {
+      : n_(rows.n + rows.n_other), met_(static_cast<size_t>(n_)) {
     for (int64_t i = 0; i < rows.n; ++i)
       rows.each_observed(i, [&](int32_t j) {
         met_[i].push_back(static_cast<int32_t>(rows.n + j));
         met_[rows.n + j].push_back(static_cast<int32_t>(i));
       });
-    for (int64_t k = 0; k < n_; ++k) wait(static_cast<int32_t>(k));
+    for (int32_t k = 0; k < n_; ++k) queue_.push(k, degree(k));
   }
 
   bool run(int64_t most_work, Order& out) {
@@ -77,12 +77,15 @@ class Ordering {
     std::vector<int32_t> joined;
     Poll poll;
     int32_t n_gone = 0;
-    for (int32_t node; (node = next(out.place)) != kNone;) {
+    const auto degree_of = [&](int32_t node) {
+      return out.place[node] == kNone ? degree(node) : -1;
+    };
+    for (int32_t node; (node = queue_.pop(degree_of)) != kNone;) {
       std::vector<int32_t> around;
       around.swap(met_[node]);
       out.place[node] = n_gone++;
-      const auto degree = static_cast<int64_t>(around.size());
-      int64_t work = kVisit + degree * degree;
+      const auto n_met = static_cast<int64_t>(around.size());
+      int64_t work = kVisit + n_met * n_met;
       for (const int32_t j : around) {
         std::vector<int32_t>& own = met_[j];
         work += static_cast<int64_t>(own.size());
@@ -93,14 +96,14 @@ class Ordering {
         joined.erase(std::remove_if(joined.begin(), joined.end(), is_gone),
                      joined.end());
         own.assign(joined.begin(), joined.end());
-        wait(j);
+        queue_.push(j, degree(j));
       }
       out.to.insert(out.to.end(), around.begin(), around.end());
       out.ptr.push_back(static_cast<int64_t>(out.to.size()));
       poll.worked(work);
       // Nodes to come have about this degree, at least.
       most_work -= work;
-      if (most_work < (n_ - n_gone) * degree * degree / kSlack) return false;
+      if (most_work < (n_ - n_gone) * n_met * n_met / kSlack) return false;
     }
     for (int32_t& node : out.to) node = out.place[node];
     for (size_t k = 0; k + 1 < out.ptr.size(); ++k)
@@ -109,29 +112,13 @@ class Ordering {
   }
 
  private:
-  static constexpr size_t kDegrees = 1 << 10;
   static constexpr int64_t kSlack = 4;
   static constexpr int64_t kVisit = 8;  // of a node, in visits of edges
   int64_t n_;
-  std::vector<std::vector<int32_t>> met_, waiting_;  // by degree; entries may be stale
-  size_t lowest_ = 0;
+  std::vector<std::vector<int32_t>> met_;
+  DegreeQueue queue_;
 
-  size_t level(int32_t node) const { return std::min(met_[node].size(), kDegrees - 1); }
-
-  void wait(int32_t node) {
-    waiting_[level(node)].push_back(node);
-    lowest_ = std::min(lowest_, level(node));
-  }
-
-  int32_t next(const std::vector<int32_t>& place) {
-    for (; lowest_ < kDegrees; ++lowest_)
-      while (!waiting_[lowest_].empty()) {
-        const int32_t node = waiting_[lowest_].back();
-        waiting_[lowest_].pop_back();
-        if (place[node] == kNone && level(node) == lowest_) return node;
-      }
-    return kNone;
-  }
+  int64_t degree(int32_t node) const { return static_cast<int64_t>(met_[node].size()); }
 };
 
 class Elimination {

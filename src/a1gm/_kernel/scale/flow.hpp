@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
 
 namespace a1gm {
 
@@ -43,13 +43,11 @@ class ThinFactors {
   void gather(int32_t node);
   void thin_out(int32_t node);
   void enqueue(int32_t node);
-  int32_t next_node();
 
   std::vector<uint8_t> is_ground_;
   std::vector<Half> halves_;  // the two ends of an edge lie side by side
   std::vector<int32_t> head_, degree_, place_;
-  std::vector<std::vector<int32_t>> waiting_;  // by degree; entries may be stale
-  size_t lowest_ = 0;
+  DegreeQueue queue_;
   std::vector<Neighbour> found_;
   std::vector<double> sums_;
   uint64_t drawn_ = 0;

@@ -10,11 +10,12 @@
 namespace a1gm {
 namespace {
 
-int64_t size_of(const uint64_t* row, int64_t words) {
-  int64_t n = 0;
-  for (int64_t w = 0; w < words; ++w) n += count_bits(row[w]);
-  return n;
-}
+// Patterns ordered by inclusion, and the columns by the step at which they appear.
+struct Nesting {
+  std::vector<int32_t> depth;  // steps that each pattern observes; 0 = none
+  std::vector<int32_t> step;   // step of each column, from 0; -1 = never observed
+  int32_t n_steps = 0;
+};
 
 bool contains(const uint64_t* large, const uint64_t* small, int64_t words) {
   for (int64_t w = 0; w < words; ++w)
@@ -77,8 +78,7 @@ class Accumulator {
   int64_t n_rows_ = 0;
 };
 
-}  // namespace
-
+// False when some two patterns do not contain one another.
 bool find_nesting(const BitMask& mask, Nesting& out) {
   const auto [bits, n, m, words] = mask;
   // Most tables show at once that they are no staircase.
@@ -87,7 +87,7 @@ bool find_nesting(const BitMask& mask, Nesting& out) {
     if (!contains(row, bits, words) && !contains(bits, row, words)) return false;
   }
   std::vector<int64_t> size(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) size[i] = size_of(bits + i * words, words);
+  for (int64_t i = 0; i < n; ++i) size[i] = n_observed_in(mask, i);
   std::vector<int32_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
@@ -113,6 +113,7 @@ bool find_nesting(const BitMask& mask, Nesting& out) {
   return out.n_steps > 0;
 }
 
+// B_k of every step k; cells are read like those of `observe`.
 std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
                                      const Nesting& nesting, double scale,
                                      int n_threads) {
@@ -120,21 +121,13 @@ std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_r
   const int threads = useful_threads(n_threads, n_rows * m);
   const StepOrder order = order_steps(nesting);
   std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(order));
-  const bool whole = parts.size() == 1 && scale == 1.0 && lies_as<double>(parts[0]);
   auto work = [&](int t) {
-    std::vector<double> row(static_cast<size_t>(m));
+    TileReader rows(parts, m, 1, scale);
     Poll poll;
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
       if (nesting.depth[i] < 2) continue;  // step 0 has nothing before it
       poll.worked(m);
-      if (whole) {
-        const Part& part = parts[0];
-        sums[t].add(reinterpret_cast<const double*>(part.data + i * part.row_stride),
-                    nesting.depth[i]);
-        continue;
-      }
-      load_tile(parts, i, 1, m, scale, row.data());
-      sums[t].add(row.data(), nesting.depth[i]);
+      sums[t].add(rows.rows(i, 1), nesting.depth[i]);
     }
     sums[t].flush();
   };
@@ -145,18 +138,13 @@ std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_r
   return before;
 }
 
-std::vector<double> reach_of_steps(const Nesting& nesting, const double* h) {
-  std::vector<double> reach(static_cast<size_t>(nesting.n_steps) + 1, 0.0);
-  for (size_t j = 0; j < nesting.step.size(); ++j)
-    if (nesting.step[j] >= 0) reach[static_cast<size_t>(nesting.step[j]) + 1] += h[j];
-  std::partial_sum(reach.begin(), reach.end(), reach.begin());
-  return reach;
-}
-
-void nested_factors(const Nesting& nesting, const double* before,
-                    const double* col_sums, int64_t m, double* h) {
+// Column factors that sum to 1, from B and the column sums.
+std::vector<double> nested_factors(const Nesting& nesting,
+                                   const std::vector<double>& before,
+                                   const double* col_sums) {
   std::vector<double> total(static_cast<size_t>(nesting.n_steps), 0.0);
-  for (int64_t j = 0; j < m; ++j)
+  const size_t m = nesting.step.size();
+  for (size_t j = 0; j < m; ++j)
     if (nesting.step[j] >= 0) total[nesting.step[j]] += col_sums[j];
   // From the last step back, so that the shares sum to 1: the last step takes
   // C / (C + B) of all, the one before the same share of what is left, and so on.
@@ -167,10 +155,28 @@ void nested_factors(const Nesting& nesting, const double* before,
     share[k] = k ? left * (total[k] / both) : left;
     left = k ? left * (before[k] / both) : 0.0;
   }
-  for (int64_t j = 0; j < m; ++j)
-    h[j] = nesting.step[j] < 0 ? std::numeric_limits<double>::quiet_NaN()
-                               : share[nesting.step[j]] *
-                                     (col_sums[j] / total[nesting.step[j]]);
+  std::vector<double> h(m, std::numeric_limits<double>::quiet_NaN());
+  for (size_t j = 0; j < m; ++j)
+    if (const int32_t k = nesting.step[j]; k >= 0)
+      h[j] = share[k] * (col_sums[j] / total[k]);
+  return h;
+}
+
+}  // namespace
+
+bool solve_nested(const BitMask& mask, const std::vector<Part>& parts,
+                  const double* col_sums, double scale, int n_threads,
+                  std::vector<double>& h, std::vector<double>& reach) {
+  Nesting nesting;
+  if (!find_nesting(mask, nesting)) return false;
+  h = nested_factors(
+      nesting, sum_before_steps(parts, mask.n, nesting, scale, n_threads), col_sums);
+  std::vector<double> of_step(static_cast<size_t>(nesting.n_steps) + 1, 0.0);
+  for (size_t j = 0; j < h.size(); ++j)
+    if (nesting.step[j] >= 0) of_step[static_cast<size_t>(nesting.step[j]) + 1] += h[j];
+  std::partial_sum(of_step.begin(), of_step.end(), of_step.begin());
+  for (const int32_t depth : nesting.depth) reach.push_back(of_step[depth]);
+  return true;
 }
 
 }  // namespace a1gm

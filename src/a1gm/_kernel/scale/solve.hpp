@@ -51,25 +51,11 @@ std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>
 // leaves, merges the last two rows, and so on; unrolled, the column factors of step k
 // are to those of all earlier steps as C_k : B_k, where C_k is the sum of the step's
 // columns and B_k the sum, over the rows that observe step k, of all earlier columns.
-struct Nesting {
-  std::vector<int32_t> depth;  // steps that each line observes; 0 = none
-  std::vector<int32_t> step;   // step of each column, from 0; -1 = never observed
-  int32_t n_steps = 0;
-};
-
-// False when some two lines do not contain one another.
-bool find_nesting(const BitMask& mask, Nesting& out);
-
-// B_k of every step k. Rows are lines here; cells are read like those of `observe`.
-std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
-                                     const Nesting& nesting, double scale,
-                                     int n_threads);
-
-// Column factors that sum to 1, from B and the column sums.
-void nested_factors(const Nesting& nesting, const double* before,
-                    const double* col_sums, int64_t m, double* h);
-
-// Sum of the column factors of the first k steps, for k = 0 .. n_steps.
-std::vector<double> reach_of_steps(const Nesting& nesting, const double* h);
+// `parts` are the cells, read like those of `observe`. Column factors sum to 1; `reach` is
+// their sum over the columns that each row observes. False when some two patterns do not
+// contain one another.
+bool solve_nested(const BitMask& mask, const std::vector<Part>& parts,
+                  const double* col_sums, double scale, int n_threads,
+                  std::vector<double>& h, std::vector<double>& reach);
 
 }  // namespace a1gm

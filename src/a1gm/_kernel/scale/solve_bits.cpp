@@ -17,13 +17,6 @@
 namespace a1gm {
 namespace {
 
-int64_t n_observed_in(const BitMask& mask, int64_t row) {
-  int64_t count = 0;
-  for (int64_t w = 0; w < mask.words; ++w)
-    count += count_bits(mask.bits[row * mask.words + w]);
-  return count;
-}
-
 // Whether a row observes one of these columns.
 bool meets(const BitMask& mask, int64_t i, const uint64_t* columns) {
   uint64_t common = 0;

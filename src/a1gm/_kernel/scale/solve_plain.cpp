@@ -73,24 +73,14 @@ bool positive_margins(const BitMask& keys, const double* sums, std::vector<doubl
           (finds_all(keys, sums, false) && finds_all(keys, sums, true)));
 }
 
-void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_t m,
-                   const std::vector<double>& R, const std::vector<double>& C,
-                   Plain& out) {
+// The cells of a table of patterns.
+Part part_of(const double* sums, int64_t m) {
   Part part;
   part.data = reinterpret_cast<const char*>(sums);
   part.n_cols = m;
   part.row_stride = 8 * m;
   part.col_stride = 8;
-  const std::vector<double> before = sum_before_steps({part}, n, nesting, 1.0, 1);
-  out.col_factor.resize(static_cast<size_t>(m));
-  nested_factors(nesting, before.data(), C.data(), m, out.col_factor.data());
-  const std::vector<double> reach = reach_of_steps(nesting, out.col_factor.data());
-  out.line_factor.resize(static_cast<size_t>(n));
-  out.line_scale.resize(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    out.line_scale[i] = 1.0 / reach[nesting.depth[i]];
-    out.line_factor[i] = R[i] * out.line_scale[i];
-  }
+  return part;
 }
 
 // Newton's method on a small core that sweeps have not settled.
@@ -140,9 +130,12 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   const int64_t n = keys.n, m = keys.m;
   std::vector<double> R, C;
   if (!positive_margins(keys, sums, R, C)) return false;
-  Nesting nesting;
-  if (find_nesting(keys, nesting)) {
-    solve_nesting(nesting, sums, n, m, R, C, out);
+  if (std::vector<double> reach; solve_nested(keys, {part_of(sums, m)}, C.data(), 1.0, 1,
+                                              out.col_factor, reach)) {
+    for (int64_t i = 0; i < n; ++i) {
+      out.line_scale.push_back(1.0 / reach[i]);
+      out.line_factor.push_back(R[i] * out.line_scale[i]);
+    }
     return out.in_range();
   }
   Reduced reduced;

@@ -83,14 +83,6 @@ std::vector<double> start_of(const Reduced& core) {
 
 namespace {
 
-inline void prefetch(const double* address) {
-#if defined(__GNUC__) || defined(__clang__)
-  __builtin_prefetch(address, 1);
-#else
-  (void)address;
-#endif
-}
-
 // A large sparse mask, in lists. Threads have equal shares of the listed cells, and keep a
 // column's x beside the sum it collects: one line of the cache serves both.
 class ListedRows {

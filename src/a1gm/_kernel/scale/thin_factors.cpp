@@ -7,15 +7,14 @@
 
 namespace a1gm {
 
-constexpr int32_t kNone = -1, kMostDegrees = 1 << 10;
+constexpr int32_t kNone = -1;
 constexpr int64_t kVisit = 16;  // what a neighbour costs, in cells
 
 ThinFactors::ThinFactors(std::vector<uint8_t>&& is_ground, int64_t n_edges)
     : is_ground_(std::move(is_ground)),
       head_(is_ground_.size(), kNone),
       degree_(head_.size(), 0),
-      place_(head_.size(), kNone),
-      waiting_(kMostDegrees) {
+      place_(head_.size(), kNone) {
   halves_.reserve(static_cast<size_t>(2 * n_edges));
 }
 
@@ -30,24 +29,7 @@ void ThinFactors::join(int64_t a, int64_t b, double conductance) {
 }
 
 void ThinFactors::enqueue(int32_t node) {
-  if (is_ground_[node]) return;
-  const auto at = static_cast<size_t>(std::min(degree_[node], kMostDegrees - 1));
-  waiting_[at].push_back(node);
-  lowest_ = std::min(lowest_, at);
-}
-
-// A node of about the least degree; kNone when all are gone.
-int32_t ThinFactors::next_node() {
-  for (; lowest_ < waiting_.size(); ++lowest_)
-    while (!waiting_[lowest_].empty()) {
-      const int32_t node = waiting_[lowest_].back();
-      waiting_[lowest_].pop_back();
-      if (degree_[node] < 0) continue;  // gone
-      const auto at = static_cast<size_t>(std::min(degree_[node], kMostDegrees - 1));
-      if (at == lowest_) return node;
-      if (at > lowest_) waiting_[at].push_back(node);  // else it waits further down
-    }
-  return kNone;
+  if (!is_ground_[node]) queue_.push(node, degree_[node]);
 }
 
 // The neighbours of a node, several edges to one of them as one.
@@ -115,7 +97,8 @@ void ThinFactors::thin_out(int32_t node) {
 void ThinFactors::eliminate() {
   for (size_t k = 0; k < head_.size(); ++k) enqueue(static_cast<int32_t>(k));
   Poll poll;
-  for (int32_t node; (node = next_node()) != kNone;) {
+  const auto degree_of = [this](int32_t node) { return degree_[node]; };
+  for (int32_t node; (node = queue_.pop(degree_of)) != kNone;) {
     gather(node);
     poll.worked(kVisit * static_cast<int64_t>(1 + found_.size()));
     degree_[node] = kNone;
@@ -127,7 +110,7 @@ void ThinFactors::eliminate() {
     if (place == kNone) place = last++;
   for (Entry& entry : entries_) entry.to = place_[entry.to];
   std::vector<Half>().swap(halves_);
-  std::vector<std::vector<int32_t>>().swap(waiting_);
+  queue_ = {};
 }
 
 void ThinFactors::solve(double* y) const {
