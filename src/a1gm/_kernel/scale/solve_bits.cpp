@@ -162,7 +162,7 @@ class BitRows {
 };
 
 // -------------------------------------------------------------------------- weights
-constexpr int64_t kShort = 64;  // columns of rows that stay in the first-level cache
+constexpr int64_t kTileCells = 1 << 9;  // of rows that are read at once
 constexpr int kRounds = 64;  // of a search for what hangs together
 constexpr double kLeastShare = 0.02;
 constexpr double kSmallestSum = 1e-280;  // below it squares of shares could vanish
@@ -194,151 +194,72 @@ bool are_one_block(const BitMask& mask, const double* R, const double* C) {
   return waiting.empty() && reached == active;
 }
 
-// Weights of a few rows and which of their cells are observed. The vectors that stand
-// beside them have a number for every bit.
-constexpr int64_t kRowsAtOnce = 4;
-struct WeightedTile {
-  const double* v[kRowsAtOnce];
-  const uint64_t* bits[kRowsAtOnce];
-  int64_t n_cols;
-
-  // Calls f with row, column and weight of every observed cell.
-  template <typename F>
-  void each_cell(F&& f) const {
-    for (int64_t i = 0; i < kRowsAtOnce; ++i)
-      for (int64_t w = 0; w * 64 < n_cols; ++w)
-        for (uint64_t left = bits[i][w]; left != 0; left &= left - 1) {
-          const int64_t j = w * 64 + lowest_bit(left);
-          f(i, j, v[i][j]);
-        }
+// Copies the weights of a row, 0 where a cell is not observed, and returns the sum of x
+// times these.
+double reach_plain(const double* v, const uint64_t* bits, int64_t m, const double* x,
+                   double* kept) {
+  double sum = 0.0;
+  for (int64_t j = 0; j < m; ++j) {
+    kept[j] = bits[j >> 6] >> (j & 63) & 1 ? v[j] : 0.0;
+    sum += kept[j] * x[j];
   }
-};
+  return sum;
+}
+
+// Adds the weights of a row times its t to the sums of the columns.
+A1GM_ANY void collect_any(const double* kept, int64_t m, double t, double* sums) {
+#pragma omp simd
+  for (int64_t j = 0; j < m; ++j) sums[j] += t * kept[j];
+}
+
+// The sum of what a row adds to its columns, squared and times x and y there.
+A1GM_ANY double squares_any(const double* kept, int64_t m, double t, const double* x,
+                            const double* y) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < m; ++j) sum += (t * kept[j] * x[j]) * (t * kept[j] * y[j]);
+  return sum;
+}
 
 #ifdef A1GM_AVX2
 const bool kHasAvx2 = has_avx2();
 
-A1GM_INLINE __m256d observed(const double* v, uint64_t bits) {
-  const auto* const lanes = reinterpret_cast<const double*>(kLanes.mask[bits & 15]);
-  return _mm256_and_pd(_mm256_loadu_pd(v), _mm256_load_pd(lanes));
-}
-
-// Calls f with the first of four columns and, for each row, their weights, 0 where they
-// are not observed or were met before. The last four end with the row.
-template <typename F>
-A1GM_INLINE void each_four(const WeightedTile& rows, F&& f) {
-  const double *a = rows.v[0], *b = rows.v[1], *c = rows.v[2], *d = rows.v[3];
-  for (int64_t w = 0; w * 64 < rows.n_cols; ++w) {
-    uint64_t in_a = rows.bits[0][w], in_b = rows.bits[1][w];
-    uint64_t in_c = rows.bits[2][w], in_d = rows.bits[3][w];
-    const int64_t end = std::min(rows.n_cols, w * 64 + 64);
-    const auto meet = [&](int64_t j) A1GM_LAMBDA {
-      const __m256d v[kRowsAtOnce] = {observed(a + j, in_a), observed(b + j, in_b),
-                                      observed(c + j, in_c), observed(d + j, in_d)};
-      f(j, v);
-    };
-    int64_t j = w * 64;
-    for (; j + 4 <= end; j += 4) {
-      meet(j);
-      in_a >>= 4, in_b >>= 4, in_c >>= 4, in_d >>= 4;
-    }
-    const int64_t past = j + 4 - end;
-    if (past == 4) continue;
-    in_a <<= past, in_b <<= past, in_c <<= past, in_d <<= past;
-    meet(end - 4);
-  }
-}
-
-// The sum of a long row in four parts.
-A1GM_INLINE __m256d reach_of_row(const double* v, const uint64_t* bits, int64_t n_cols,
-                                 const double* x) {
+A1GM_TARGET double reach_avx2(const double* v, const uint64_t* bits, int64_t m,
+                              const double* x, double* kept) {
   __m256d even = _mm256_setzero_pd(), odd = even;
-  const auto add = [v, x](int64_t j, uint64_t own, __m256d& sum) A1GM_LAMBDA {
-    sum = _mm256_fmadd_pd(observed(v + j, own), _mm256_loadu_pd(x + j), sum);
+  const auto add = [=](int64_t j, __m256d& sum) A1GM_LAMBDA {
+    const auto* const lanes = kLanes.mask[bits[j >> 6] >> (j & 63) & 15];
+    const __m256d own = _mm256_and_pd(
+        _mm256_loadu_pd(v + j), _mm256_load_pd(reinterpret_cast<const double*>(lanes)));
+    _mm256_storeu_pd(kept + j, own);
+    sum = _mm256_fmadd_pd(own, _mm256_loadu_pd(x + j), sum);
   };
-  for (int64_t w = 0; w * 64 < n_cols; ++w) {
-    uint64_t left = bits[w];
-    const int64_t end = std::min(n_cols, w * 64 + 64);
-    int64_t j = w * 64;
-    for (; j + 8 <= end; j += 8, left >>= 8) {
-      add(j, left, even);
-      add(j + 4, left >> 4, odd);
-    }
-    for (; j + 4 <= end; j += 4, left >>= 4) add(j, left, even);
-    if (j < end) add(end - 4, left << (j + 4 - end), odd);
+  int64_t j = 0;
+  for (; j + 8 <= m; j += 8) {
+    add(j, even);
+    add(j + 4, odd);
   }
-  return _mm256_add_pd(even, odd);
+  for (; j + 4 <= m; j += 4) add(j, even);
+  double rest = 0.0;
+  for (; j < m; ++j) {
+    kept[j] = bits[j >> 6] >> (j & 63) & 1 ? v[j] : 0.0;
+    rest += kept[j] * x[j];
+  }
+  return lane_sum(_mm256_add_pd(even, odd)) + rest;
 }
-
-// Long rows one after another, as they lie: memory is not read ahead for several.
-A1GM_TARGET void reach_avx2(const WeightedTile& rows, const double* x, double* t) {
-  const __m256d zero = _mm256_setzero_pd();
-  __m256d sum[kRowsAtOnce] = {zero, zero, zero, zero};
-  if (rows.n_cols > kShort)
-    for (int i = 0; i < kRowsAtOnce; ++i)
-      sum[i] = reach_of_row(rows.v[i], rows.bits[i], rows.n_cols, x);
-  else
-    each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
-      const __m256d own = _mm256_loadu_pd(x + j);
-      for (int i = 0; i < kRowsAtOnce; ++i) sum[i] = _mm256_fmadd_pd(v[i], own, sum[i]);
-    });
-  _mm256_storeu_pd(t, four_sums(sum[0], sum[1], sum[2], sum[3]));
+A1GM_TARGET void collect_avx2(const double* kept, int64_t m, double t, double* sums) {
+  collect_any(kept, m, t, sums);
 }
-
-A1GM_TARGET void collect_avx2(const WeightedTile& rows, const double* t, double* sums) {
-  const __m256d a = _mm256_set1_pd(t[0]), b = _mm256_set1_pd(t[1]);
-  const __m256d c = _mm256_set1_pd(t[2]), d = _mm256_set1_pd(t[3]);
-  each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
-    const __m256d first = _mm256_fmadd_pd(a, v[0], _mm256_loadu_pd(sums + j));
-    const __m256d second = _mm256_fmadd_pd(c, v[2], _mm256_mul_pd(b, v[1]));
-    _mm256_storeu_pd(sums + j,
-                     _mm256_add_pd(first, _mm256_fmadd_pd(d, v[3], second)));
-  });
+A1GM_TARGET double squares_avx2(const double* kept, int64_t m, double t, const double* x,
+                                const double* y) {
+  return squares_any(kept, m, t, x, y);
 }
-
-A1GM_TARGET void squares_avx2(const WeightedTile& rows, const double* t, const double* x,
-                              const double* y, double* squares) {
-  const __m256d zero = _mm256_setzero_pd();
-  __m256d sum[kRowsAtOnce] = {zero, zero, zero, zero};
-  each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
-    const __m256d of_x = _mm256_loadu_pd(x + j), of_y = _mm256_loadu_pd(y + j);
-    for (int i = 0; i < kRowsAtOnce; ++i) {
-      const __m256d own = _mm256_mul_pd(_mm256_set1_pd(t[i]), v[i]);
-      sum[i] = _mm256_fmadd_pd(_mm256_mul_pd(own, of_x), _mm256_mul_pd(own, of_y), sum[i]);
-    }
-  });
-  _mm256_storeu_pd(squares, four_sums(sum[0], sum[1], sum[2], sum[3]));
-}
+#else
+constexpr bool kHasAvx2 = false;
+constexpr auto* reach_avx2 = reach_plain;
+constexpr auto* collect_avx2 = collect_any;
+constexpr auto* squares_avx2 = squares_any;
 #endif
-
-// For each row the sum of x over its cells, each times its weight.
-void reach_of(const WeightedTile& rows, const double* x, double* t) {
-#ifdef A1GM_AVX2
-  if (kHasAvx2 && rows.n_cols >= 4) return reach_avx2(rows, x, t);
-#endif
-  std::fill_n(t, kRowsAtOnce, 0.0);
-  rows.each_cell([=](int64_t i, int64_t j, double v) { t[i] += v * x[j]; });
-}
-
-// Adds weights times t of the row to the sums of the columns.
-void collect_of(const WeightedTile& rows, const double* t, double* sums) {
-#ifdef A1GM_AVX2
-  if (kHasAvx2 && rows.n_cols >= 4) return collect_avx2(rows, t, sums);
-#endif
-  rows.each_cell([=](int64_t i, int64_t j, double v) { sums[j] += t[i] * v; });
-}
-
-// For each row the sum of what it adds to its columns, squared and times x and y there.
-void squares_of(const WeightedTile& rows, const double* t, const double* x, const double* y,
-                double* squares) {
-#ifdef A1GM_AVX2
-  if (kHasAvx2 && rows.n_cols >= 4) return squares_avx2(rows, t, x, y, squares);
-#endif
-  std::fill_n(squares, kRowsAtOnce, 0.0);
-  rows.each_cell([=](int64_t i, int64_t j, double v) {
-    const double own = t[i] * v;
-    squares[i] += (own * x[j]) * (own * y[j]);
-  });
-}
 
 // How much the fitted cells of rows differ from the product of their margins: bounds
 // what is left of an error after a sweep, in the mean and for the worst row.
@@ -388,14 +309,15 @@ class WeightedRows {
         parts_(parts),
         R_(R),
         C_(C),
-        no_bits_(static_cast<size_t>(mask.words), 0),
         spreads_(static_cast<size_t>(threads)),
         collected_(spreads_.size()) {}
   const BitMask mask;
   const int threads;
 
   int64_t begin(int t) const { return mask.n * t / threads; }
-  int64_t n_at_once() const { return mask.m <= kShort ? kMostRows : kRowsAtOnce; }
+  int64_t n_at_once() const {
+    return std::clamp<int64_t>(kTileCells / std::max<int64_t>(mask.m, 1), 1, kMostRows);
+  }
   void take(const double* x) { x_ = x; }
   double* collect_in(int t) {
     collected_[t].assign(static_cast<size_t>(mask.words) * 64, 0.0);
@@ -429,48 +351,43 @@ class WeightedRows {
   class Reader {
    public:
     Reader(WeightedRows& rows, int t)
-        : rows_(rows), tiles_(rows.parts_, rows.mask.m, kMostRows), spread_(rows.spreads_[t]) {}
+        : rows_(rows),
+          tiles_(rows.parts_, rows.mask.m, kMostRows),
+          spread_(rows.spreads_[t]),
+          kept_(static_cast<size_t>(kMostRows * rows.mask.m)) {}
 
     int64_t reach(int64_t first, int64_t n, const double*, double* t) {
+      const auto [bits, n_rows, m, words] = rows_.mask;
       const double* const v = tiles_.rows(first, n);
-      const BitMask& mask = rows_.mask;
-      for (int64_t k = 0; k < n; k += kRowsAtOnce) {
-        WeightedTile& tile = tiles_of_[k / kRowsAtOnce];
-        tile.n_cols = mask.m;
-        for (int64_t i = 0; i < kRowsAtOnce; ++i) {
-          const bool is_there = k + i < n;
-          tile.v[i] = v + (is_there ? (k + i) * tiles_.stride() : 0);
-          tile.bits[i] = is_there ? mask.bits + (first + k + i) * mask.words : rows_.no_bits_.data();
-        }
-        reach_of(tile, rows_.x_, t + k);
-      }
-      return n * mask.m;
+      const auto run = kHasAvx2 ? reach_avx2 : reach_plain;
+      for (int64_t i = 0; i < n; ++i)
+        t[i] = run(v + i * tiles_.stride(), bits + (first + i) * words, m, rows_.x_, kept(i));
+      return n * m;
     }
 
     void collect(int64_t first, int64_t n, const double* t, double* sums) {
-      double squares[kRowsAtOnce];
-      for (int64_t k = 0; k < n; k += kRowsAtOnce) {
-        const WeightedTile& tile = tiles_of_[k / kRowsAtOnce];
-        collect_of(tile, t + k, sums);
-        if (!rows_.is_measuring_) continue;
-        squares_of(tile, t + k, rows_.x_, rows_.share_.data(), squares);
-        for (int64_t i = 0; i < std::min(kRowsAtOnce, n - k); ++i)
-          if (const double R = rows_.R_[first + k + i]; R > 0.0) spread_.add(squares[i], R);
-      }
+      const int64_t m = rows_.mask.m;
+      const auto run = kHasAvx2 ? collect_avx2 : collect_any;
+      const auto squares = kHasAvx2 ? squares_avx2 : squares_any;
+      for (int64_t i = 0; i < n; ++i) run(kept(i), m, t[i], sums);
+      for (int64_t i = 0; rows_.is_measuring_ && i < n; ++i)
+        if (const double R = rows_.R_[first + i]; R > 0.0)
+          spread_.add(squares(kept(i), m, t[i], rows_.x_, rows_.share_.data()), R);
     }
 
    private:
     WeightedRows& rows_;
     TileReader tiles_;
     Spread& spread_;
-    WeightedTile tiles_of_[kMostRows / kRowsAtOnce];
+    std::vector<double> kept_;  // weights of the rows, 0 where nothing is observed
+
+    double* kept(int64_t i) { return kept_.data() + i * rows_.mask.m; }
   };
   Reader reader(int t) { return {*this, t}; }
 
  private:
   const std::vector<Part>& parts_;
   const double *R_, *C_, *x_ = nullptr;
-  std::vector<uint64_t> no_bits_;  // of rows beyond the last
   bool is_measuring_ = false;
   std::vector<double> measured_, share_;  // h at that time, and over the columns' sums
   std::vector<Spread> spreads_;
