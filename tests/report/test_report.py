@@ -317,9 +317,8 @@ UNTESTED = "could not be tested. "
 def test_sentences(X, options, words, absent):
     X = np.array(X) if isinstance(X, list) else X
     page = report_html(X, a1gm.fit(X, **options))
-    if not (isinstance(X, np.ndarray) and 0.0 < np.nanmax(X) < 1e-310):
-        shown = re.sub(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>", " ", page)
-        assert not re.search(r"(?i)\b(nan|inf|None)\b", shown), shown
+    shown = re.sub(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>", " ", page)
+    assert not re.search(r"(?i)\b(nan|inf|None)\b", shown), shown
     for text in words:
         assert text in page
     for text in absent:
@@ -382,7 +381,6 @@ def test_what_is_refused(tmp_path):
     a1gm.fit(X, weights=np.ones((4, 3))).save(tmp_path / "a.npz")
     with pytest.raises(ParameterError, match="has not kept those of every cell"):
         report_html(X, a1gm.load(tmp_path / "a.npz"))
-    fit = a1gm.fit(X)
     X *= 7
     with pytest.raises(ParameterError, match="changed after it was fitted"):
         report_html(X, fit)

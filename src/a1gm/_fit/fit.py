@@ -439,8 +439,8 @@ class RankOneFit(Solution):
     def _own_cells(self, X: Any) -> Floats:
         """The cells of the table that was fitted; any other is refused."""
         cells, is_same = self._table.read_fitted(X, self.shape)
-        if is_same is None and not self._is_signed:
-            # Recognised by the sums of its columns and by its row factors.
+        if is_same is not False and not (self._is_signed or self._table.is_weighted):
+            # Its columns have the same sums, and its rows the same factors.
             sums = self._patterns.col_sums, self._patterns.exponent
             pairs = [(np.nansum(cells, axis=0), np.ldexp(*sums))]
             if self._rows.is_kept:
@@ -449,9 +449,9 @@ class RankOneFit(Solution):
             is_same = all(are_close(*pair, self.certificate) for pair in pairs)
         if is_same is False:
             raise ParameterError(
-                "This is not the table that was fitted: cells differ, or rows are "
-                "others or in another order. Fit this table, or pass the one that was "
-                "fitted."
+                "This is not the table that was fitted: cells differ or were changed "
+                "after it was fitted, or rows are others or in another order. Fit this "
+                "table, or pass the one that was fitted."
             )
         return cells
 

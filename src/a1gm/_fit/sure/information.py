@@ -152,6 +152,8 @@ class Information:
         condition = found.diagonal() * between.sum(axis=1)
         j = int(np.argmax(condition)) if m else 0
         if m and not condition[j] <= LARGEST_CONDITION:
+            if math.isnan(condition[j]):
+                self.check_size()  # sums below 1e-308 have lost their digits
             raise NotRepresentableError(
                 f"Column {j} (counted from 0) and its neighbours are linked to the "
                 f"rest of the table only by cells of about {1 / condition[j]:.0e} of "
