@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import run_python
 from support.files import SAME, assert_same_fit, write
 from support.tables import gamma_table
 
@@ -183,12 +184,7 @@ def test_no_room_for_rows_or_results(tmp_path: Path) -> None:
         tmp_path / "o.csv",
     )
     target.write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(path), str(target)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(FULL, path, target)
     assert "Set TMPDIR to a place with more room" in done.stdout, done.stderr
     assert "o.csv" in done.stdout
     assert target.read_text() == "old"

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from support.commands import run_python
 from support.tables import gamma_table
 
 import a1gm
@@ -149,10 +150,8 @@ def test_the_process_ends_in_order_while_a_daemon_thread_works(kind: str) -> Non
     """The thread is ended when it takes the lock again: nothing may be unwound."""
     code = IN_THE_BACKGROUND.replace("KIND", kind)
     for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
+        done = run_python(code)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def col_factor(X):

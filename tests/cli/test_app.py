@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from support.commands import A1GM, APP, CSV, ROOT, run
+from support.commands import A1GM, APP, CSV, ROOT, run, run_python
 
 import a1gm
 
@@ -64,9 +64,7 @@ def test_help_loads_nothing_that_is_slow():
         "slow = {'scipy', 'sklearn', 'pandas', 'polars', 'pyarrow', 'matplotlib'}\n"
         "sys.exit(', '.join(slow & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True
-    )
+    done = run_python(program)
     assert "Usage" in done.stdout
     assert done.stderr.strip() == ""
 
@@ -105,9 +103,7 @@ def test_an_absent_package_is_told_with_what_installs_it(package, arguments):
         "from a1gm.cli import main\n"
         "main()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = run_python(code)
     assert done.returncode == 1
     assert "pip install typer rich pyarrow" in done.stderr
     assert "Traceback" not in done.stderr

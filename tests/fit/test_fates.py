@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support import oracles
-from support.tables import tables
+from support.tables import quiet, tables
 
 import a1gm
 from a1gm._fit import place
 from a1gm._fit.place import FATES, UndeterminedCell, UndeterminedCells
 
 nan = np.nan
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 @given(tables(max_rows=10, max_cols=8, zeros=0.5))

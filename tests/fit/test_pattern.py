@@ -11,17 +11,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from support import oracles
-from support.tables import make_table, tables
+from support.tables import make_table, quiet, tables
 from ways.containers import sparse_table
 
 import a1gm
 from a1gm import MissingPattern
 
 nan = np.nan
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 @given(tables(max_rows=12, max_cols=9, zeros=0.2))

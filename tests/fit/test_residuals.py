@@ -7,17 +7,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from support import oracles
-from support.tables import tables
+from support.tables import quiet, tables
 
 import a1gm
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm.exceptions import NegativeValuesError
 
 nan = np.nan
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 def test_one_cell_by_hand():

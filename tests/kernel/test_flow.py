@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.kernels import native, needs_native, statistics_of
+from support.kernels import core_cells, native, needs_native, statistics_of
 from support.tables import make_table
 
 from a1gm._kernel import reference
@@ -16,10 +16,7 @@ NEVER = 10**9
 
 
 def laplacian_of(core, w, h):
-    ptr, index, lists_missing, _ = core.core_mask
-    P = np.full(core.core_shape, float(lists_missing))
-    P[np.repeat(np.arange(len(P)), np.diff(ptr)), index] = 1.0 - float(lists_missing)
-    F = P * np.outer(w, h)
+    F = core_cells(core) * np.outer(w, h)
     return np.diag(F.sum(axis=0)) - F.T @ (F / core.core_row_sums[:, None])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import kl_div
 from support import oracles
 from support.kernels import native, needs_native, part
-from support.tables import make_table, tables
+from support.tables import make_table, quiet, tables
 
 import a1gm
 from a1gm._base.bits import pack_bits
@@ -22,10 +22,7 @@ from a1gm._solve.cell_error import cell_error
 from a1gm.exceptions import DataError, NegativeValuesError, ParameterError, WeightsError
 
 nan = np.nan
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 def random_weights(shape: tuple[int, int], seed: int) -> np.ndarray:

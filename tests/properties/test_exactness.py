@@ -7,17 +7,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import oracles
-from support.tables import KINDS, make_mask, make_table, tables, without_empty_lines
+from support.tables import (
+    KINDS,
+    make_mask,
+    make_table,
+    quiet,
+    tables,
+    without_empty_lines,
+)
 
 import a1gm
 
 TOL = 1e-10  # what `fit` promises by default
 SAME = 1e-8  # factors of two fits: the certificate's tolerance times a condition number
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 @pytest.mark.parametrize("options", [{}, {"zeros": 0.3}, {"spread": 8.0}])

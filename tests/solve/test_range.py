@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from support import oracles
-from support.tables import make_mask, make_table, tables
+from support.tables import make_mask, make_table, quiet, tables
 
 import a1gm
 from a1gm.exceptions import NotRepresentableError
 
 nan = np.nan
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
+pytestmark = quiet
 
 
 @given(tables(max_rows=6, max_cols=6), st.sampled_from([-1000, -900, 900, 960]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support import oracles
+from support.kernels import core_cells
 from support.tables import make_table
 
 import a1gm
@@ -23,16 +24,8 @@ def reduced_of(X: np.ndarray):
     return kernel.reduce_mask(bits, *sums, False, True)
 
 
-def core_of(reduced) -> np.ndarray:
-    ptr, index, lists_missing, weights = reduced.core_mask
-    rows = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    core = np.zeros(reduced.core_shape)
-    core[rows, index] = 1.0 if weights is None else weights
-    return 1.0 - core if lists_missing else core
-
-
 def gap_of(reduced, solution) -> float:
-    fitted = core_of(reduced) * np.outer(solution.w, solution.h)
+    fitted = core_cells(reduced) * np.outer(solution.w, solution.h)
     rows = np.abs(fitted.sum(axis=1) / reduced.core_row_sums - 1.0)
     cols = np.abs(fitted.sum(axis=0) / reduced.core_col_sums - 1.0)
     return float(max(rows.max(), cols.max()))

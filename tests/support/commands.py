@@ -45,5 +45,6 @@ def run_python(code, *arguments, **environment):
         env=os.environ | environment,
         capture_output=True,
         text=True,
+        timeout=120,
         check=False,
     )

@@ -67,3 +67,12 @@ def solve_core(reduced):
         h = h * np.exp(np.clip(x, -1.0, 1.0))
     assert gap < 1e-12
     return reduced.replay(w, h)
+
+
+def core_cells(reduced):
+    """The cells of a core: 1 or their weights, 0 where they are missing."""
+    ptr, index, lists_missing, weights = reduced.core_mask
+    core = np.zeros(reduced.core_shape)
+    rows = np.repeat(np.arange(len(core)), np.diff(ptr))
+    core[rows, index] = 1.0 if weights is None else weights
+    return 1.0 - core if lists_missing else core

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 Mask = np.ndarray
 Table = np.ndarray
+#: For tests of tables some of whose cells cannot be known.
+quiet = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
 
 
 def complete(rng: np.random.Generator, n: int, m: int) -> Mask:
