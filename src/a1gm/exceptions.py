@@ -257,8 +257,9 @@ class ConvergenceWarning(A1gmWarning):
 class DataHintWarning(A1gmWarning):
     """Something about the table may not be what its owner expects.
 
-    Columns that were taken for labels (``is_inferred``), a total row, a column that
-    counts, numbers written as text, a table for which column means are better.
+    Columns that were taken for labels (``is_inferred``), a total row, a column
+    that numbers the rows, numbers written as text, a table that the column means fit
+    better.
     """
 
     is_inferred: bool = False

@@ -325,7 +325,7 @@ def test_labels_that_are_new_are_named_once():
     with pytest.warns(UndeterminedWarning) as said:
         values = fit.predict(other)
     assert len(said) == 1
-    assert "does not know row 'moon' and column 2030-01-01:" in str(said[0].message)
+    assert "has no row 'moon' and no column 2030-01-01:" in str(said[0].message)
     assert np.isnan(values).tolist() == [False, True, True]
     numbers = a1gm.fit_long(
         pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "v": 1.0}), ["a", "b"], "v"

@@ -42,7 +42,7 @@ def test_impute_writes_every_pair_in_the_columns_of_the_input(long):
     assert lines[5] == before[5]
     assert lines[6].startswith("C,jan,3.90243902439024")
     assert len(lines) == 7
-    assert "3 different shop by 2 different month" in done.stderr
+    assert "3 values of 'shop' × 2 of 'month'" in done.stderr
     assert "Filled 2 pairs" in done.stderr
 
 

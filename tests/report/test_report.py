@@ -220,7 +220,7 @@ UNTESTED = "could not be tested. "
             ["The column means are better than rank 1.", 'class="verdict bad"'],
             [],
         ),
-        (np.full((6, 5), 7.0), {}, ["suits this table: it fills hidden cells"], []),
+        (np.full((6, 5), 7.0), {}, ["suits this table: it fills "], []),
         (NEAR, {}, [], ["cannot be known<", 'class="notes"', "<dt>Cells", "#totals"]),
         ([[1.0]], {}, ["Every observed cell is fitted exactly"], []),
         ([[1.0, 2, 3]], {}, ["Every observed cell is fitted exactly"], []),

@@ -348,8 +348,9 @@ class Assessment:
         """One sentence."""
         own, other = (self.scores[k].mean_absolute_error for k in METHODS[:2])
         figures = (
-            f"on {counted(self.n_hidden, 'hidden cell')} its mean error is {own:.3g} "
-            f"standard deviations of a column, that of the column means {other:.3g}"
+            f"on {counted(self.n_hidden, 'hidden cell')} the mean error of rank 1 is "
+            f"{own:.3g} standard deviations of a column, that of the column means "
+            f"{other:.3g}"
         )
         if own == other == 0.0:
             return "Rank 1 and the column means both fill hidden cells exactly."

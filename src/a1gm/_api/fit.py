@@ -36,7 +36,7 @@ ON_UNDETERMINED = ("warn", "raise", "ignore")
 WARNINGS = WarningPolicy()
 
 
-@dataclass  # not frozen: a small fit feels it
+@dataclass  # not frozen: that would slow down small fits
 class FitOptions:
     """How a table is fitted; values that are not allowed are refused."""
 

@@ -85,17 +85,17 @@ def _sparse_copy(X: Any, rows: SparseRows) -> Any:
 
 # ------------------------------------------------------------------------- frames
 def _fill_frame(X: Any, rows: Rows, write: Write) -> Filled:
-    """Return X with new columns where it had holes; the others are its own.
+    """Return X with new columns where cells were missing; the others are shared.
 
-    A frame of float64 alone, which keeps its types whatever is filled, is made anew.
+    A frame with float64 columns only keeps its types, so it is built as a whole.
     """
     is_pandas = rows.backend == "pandas"
-    is_anew = rows.is_float64 and (not is_pandas or _is_plain_pandas(X))
-    has_holes = np.ones(rows.n_cols, bool) if is_anew else _columns_with_holes(rows)
+    is_new = rows.is_float64 and (not is_pandas or _is_plain_pandas(X))
+    has_holes = np.ones(rows.n_cols, bool) if is_new else _columns_with_holes(rows)
     cells, targets = _room_for(rows, has_holes)
     left = write(targets)
     has_nan = left.n > 0
-    if is_anew:
+    if is_new:
         frame = _whole_frame(X, rows, cells, has_nan=has_nan)
         if frame is not None:
             return Filled(frame, left)

@@ -152,8 +152,9 @@ def predicted(
         found.append(places[names.codes] if is_long else places)
     if any(unknown):
         warn_user(
-            f"The fit does not know {' and '.join(filter(None, unknown))}: their "
-            "values are NaN. Fit a table that has them, or check how they are written.",
+            f"The fitted table has no {' and no '.join(filter(None, unknown))}: the "
+            "predictions there are NaN. Fit a table with these labels, or check their "
+            "spelling.",
             UndeterminedWarning,
         )
     i, j = paired(*found)
@@ -167,8 +168,8 @@ def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key
     """Code the two key columns of a long frame."""
     if long is None:
         raise ParameterError(
-            "This fit is not one of a long table, so it does not know which columns of "
-            "a frame hold the keys. Pass the labels: fit.predict(rows, columns)."
+            "This fit was not made by fit_long, so the key columns of a frame are not "
+            "defined. Pass the labels: fit.predict(rows, columns)."
         )
     names = long[:2]
     opened = open_pairs(frame, names)

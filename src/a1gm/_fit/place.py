@@ -18,6 +18,7 @@ import numpy as np
 
 from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
 from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, SmallInts
+from a1gm._base.words import counted
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.patterns import weighted_counts
@@ -555,7 +556,7 @@ class UndeterminedCells(Sequence[UndeterminedCell]):
     def __repr__(self) -> str:
         shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
         more = ", ..." if len(self) > 3 else ""
-        return f"<{len(self)} undetermined cells: {shown}{more}>"
+        return f"<{counted(len(self), 'undetermined cell')}: {shown}{more}>"
 
 
 class Totals(NamedTuple):

@@ -91,8 +91,7 @@ def read_fit(path: str | os.PathLike[str]) -> Parts:
             return _parts_of(content, arrays)
     except FileNotFoundError:
         raise MissingFileError(
-            f"{shown(place)} does not exist. Check the path; save() of a fit writes "
-            "a model."
+            f"{shown(place)} does not exist. Check the path of the model file."
         ) from None
     except IsADirectoryError:
         raise _refusal(place, "it is a folder", "Name a file in it.") from None

@@ -65,11 +65,12 @@ def describe(files: TableFiles, options: Options) -> None:
     if options.quiet:
         return
     size = counted(files.n_rows or 0, "row")
+    uses = uses_of(files)
     columns = counted(files.n_cols, "numeric column")
-    options.echo(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
+    options.echo(f"{files.name}: {size}, {columns} ({listed(uses['fitted'], 5)}).")
     if hidden := files.found.hidden:
         options.echo(f"Hidden files left out: {listed(hidden, 5)}.")
-    for use, names in uses_of(files).items():
+    for use, names in uses.items():
         if names and use != "fitted":
             options.echo(f"{use[0].upper()}{use[1:]}: {listed(names)}.")
 
@@ -145,8 +146,8 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
         size = f"{n} by {listed(by)}"
     else:
         fits = fit_long(**given)
-        size = "{:,} different {} by {:,} different {}"
-        size = size.format(fits.shape[0], row, fits.shape[1], column)
+        n_rows, n_cols = fits.shape
+        size = f"{counted(n_rows, 'value')} of {row!r} × {n_cols:,} of {column!r}"
     rows = counted(len(long.numbers), "row")
     options.echo(f"{long.files.name}: {rows}, {size}.")
     return fits

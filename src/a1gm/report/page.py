@@ -189,22 +189,20 @@ def _ignored(findings: Findings) -> list[str]:
 def _assessed(findings: Findings) -> dict[str, str]:
     """Whether rank 1 suits the table, and how that was tested."""
     found, why_not = findings.assessment
-    names = "mark", "verdict", "comparison", "hidden", "part", "coverage", "level"
+    names = "mark", "verdict", "comparison", "part", "coverage", "level"
     texts = dict.fromkeys(names, "") | {"why_not_tested": why_not}
     if found is None:
         return texts
     is_exact = found.scores["rank 1"].median_relative_error <= _EXACT
     texts["mark"] = "good" if found.skill > 0.0 or is_exact else "bad"
     if is_exact:
-        texts["verdict"] = "Rank 1 suits this table: it fills hidden cells exactly."
+        hidden = counted(found.n_hidden, "hidden cell")
+        texts["verdict"] = f"Rank 1 suits this table: it fills {hidden} exactly."
     else:
         verdict, _, comparison = found.verdict.partition(": ")
         texts["verdict"] = f"{verdict}."
         texts["comparison"] = f"{comparison[0].upper()}{comparison[1:]}"
         texts["mark"] = "unclear" if found.may_be_chance else texts["mark"]
-    texts["hidden"] = counted(
-        found.n_hidden, "observed cell was", "observed cells were"
-    )
     n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
     texts["part"] = "" if n == n_rows else f"{n:,} of the {n_rows:,}"
     if not math.isnan(found.coverage):

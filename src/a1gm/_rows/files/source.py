@@ -92,10 +92,7 @@ class TableOptions:
         columns = self.columns or ()
         both = set(columns) & {*self.exclude, *(self.id or ())}
         if both:
-            return (
-                f"Column {min(both)!r} is asked for both as part of the table and "
-                "left out of it (columns against exclude or id)."
-            )
+            return f"Column {min(both)!r} is in columns and also in exclude or id."
         if len(set(columns)) < len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
             return f"Column {twice!r} is named twice in columns."

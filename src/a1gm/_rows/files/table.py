@@ -36,6 +36,7 @@ from a1gm.exceptions import (
     NotNumericError,
     Option,
     SkippedWarning,
+    Text,
 )
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class TableFiles:
             return None
         return [name for batch in self.id_batches() for name in _ids_of(batch)]
 
-    def check_has(self, names: Sequence[str], why: str = "") -> None:
+    def check_has(self, names: Sequence[str], why: Text = "") -> None:
         """Raise for columns that the first file does not have."""
         source = self.first
         if not set(names) <= set(source.names):
@@ -301,7 +302,7 @@ class TableFiles:
     # ------------------------------------------------------------ which columns
     def _check_options(self) -> None:
         for option in ("columns", "exclude", "id"):
-            why = f" (asked for by {Option(option)})"
+            why: Text = (" (named in ", Option(option), ")")
             if self.reason is not None and option == "columns":
                 why = f", which {self.reason}"
             self.check_has(getattr(self.options, option) or (), why)
