@@ -1,6 +1,7 @@
 // Vectors of four doubles, for processors that have them; chosen at run time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -31,6 +32,12 @@ A1GM_INLINE __m256d four_sums(__m256d a, __m256d b, __m256d c, __m256d d) {
   const __m256d sums = _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
                                      _mm256_permute2f128_pd(ab, cd, 0x31));
   return _mm256_add_pd(sums, _mm256_setzero_pd());
+}
+
+A1GM_INLINE double lane_min(__m256d v) {
+  alignas(32) double lanes[4];
+  _mm256_store_pd(lanes, v);
+  return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
 }
 
 // The first n lanes.

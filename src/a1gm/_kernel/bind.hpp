@@ -170,15 +170,19 @@ std::pair<T*, nb::object> new_array(std::initializer_list<size_t> shape) {
   return {values, nb::cast(nb::ndarray<nb::numpy, T>(values, shape, owner))};
 }
 
-// The columns of a frame in one piece, in the memory of their owner.
-class Columns {
- public:
-  Columns() = default;
-  Columns(const Columns&) = delete;
-  ~Columns() {
-    if (array.release != nullptr) array.release(&array);
+// A struct of Arrow, released when it goes out of scope.
+template <typename T>
+struct Owned : T {
+  Owned() : T{} {}
+  Owned(const Owned&) = delete;
+  ~Owned() {
+    if (this->release != nullptr) this->release(this);
   }
-  ArrowArray array{};
+};
+
+// The columns of a frame in one piece, in the memory of their owner.
+struct Columns {
+  Owned<ArrowArray> array;
   std::vector<Part> parts;
   int64_t n_rows = 0;
 };

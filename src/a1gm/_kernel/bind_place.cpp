@@ -56,15 +56,6 @@ nb::object sum_of(nb::handle parts, const Doubles& h, bool takes_negatives, int 
   return holds ? nb::object(nb::make_tuple(sums.cells, sums.factors)) : nb::none();
 }
 
-nb::object divergence_of(nb::handle parts, const Doubles& h, int n_threads) {
-  return sum_of(parts, h, false, n_threads, divergence);
-}
-
-nb::object pearson_of(nb::handle parts, const Doubles& h, bool takes_negatives,
-                      int n_threads) {
-  return sum_of(parts, h, takes_negatives, n_threads, pearson);
-}
-
 nb::object square_sums_of(nb::handle parts, const Doubles& row_sums,
                           const In<int32_t, 1>& lines, int64_t n_lines, double scale,
                           int n_threads) {
@@ -81,8 +72,12 @@ nb::object square_sums_of(nb::handle parts, const Doubles& row_sums,
 void bind_place(nb::module_& m) {
   m.def("row_factors", &row_factors_of);
   m.def("fill_rows", &fill_rows_of);
-  m.def("divergence", &divergence_of);
-  m.def("pearson", &pearson_of);
+  m.def("divergence", [](nb::handle parts, const Doubles& h, int n_threads) {
+    return sum_of(parts, h, false, n_threads, divergence);
+  });
+  m.def("pearson", [](nb::handle parts, const Doubles& h, bool signs, int n_threads) {
+    return sum_of(parts, h, signs, n_threads, pearson);
+  });
   m.def("square_sums", &square_sums_of);
 }
 

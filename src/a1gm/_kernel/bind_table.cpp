@@ -35,15 +35,6 @@ const Kind* find_kind(F&& holds) {
 }
 
 // ----------------------------------------------------------------------------- reading
-// Released when it goes out of scope, whatever was found.
-template <typename T>
-struct Owned : T {
-  Owned() : T{} {}
-  ~Owned() {
-    if (this->release != nullptr) this->release(this);
-  }
-};
-
 // Notes where the columns lie; false if some are not plain numbers.
 bool find_columns(const ArrowSchema& schema, Columns& out) {
   const ArrowArray& table = out.array;
@@ -289,9 +280,8 @@ void Table::add(nb::tuple fields) {
   }
   // Columns of a matrix that is stored column by column are parts of their own: those
   // are gathered four at a time.
-  const bool by_columns = part.dtype == Dtype::f64 && part.row_stride == 8 &&
-                          part.col_stride != 8 && part.mask == nullptr &&
-                          part.n_cols <= kMostApart;
+  const bool by_columns = part.row_stride == item && part.col_stride != item &&
+                          part.mask == nullptr && part.n_cols <= kMostApart;
   const int64_t n = by_columns ? part.n_cols : 1;
   if (by_columns) part.n_cols = 1;
   for (int64_t j = 0; j < n; ++j, part.data += part.col_stride) parts.push_back(part);

@@ -11,16 +11,6 @@
 namespace a1gm {
 namespace {
 
-void merge_fault(Fault& into, const Fault& from) {
-  if (from.count && (!into.count || from.row < into.row)) {
-    const int64_t count = into.count;
-    into = from;
-    into.count += count;
-  } else {
-    into.count += from.count;
-  }
-}
-
 // The sum that a row would have with the weights of its pattern, given the largest of
 // its own and of theirs; NaN where float64 does not have it.
 double alike(double sum, double own, double theirs) {
@@ -120,8 +110,8 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
     merge_tables(workers, job, out);
   }
   for (Worker<T>& worker : workers) {
-    merge_fault(out.negative, worker.negative);
-    merge_fault(out.infinite, worker.infinite);
+    out.negative.add(worker.negative);
+    out.infinite.add(worker.infinite);
     out.total += worker.total;
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
@@ -151,13 +141,8 @@ void expand_rows(double* row_sums, const int32_t* pattern_id, const double* scal
                  int64_t n, int n_threads) {
   const int threads = useful_threads(n_threads, n);
   run_on_threads(threads, [=](int t) {
-    const int64_t end = n * (t + 1) / threads;
-    int64_t i = n * t / threads;
-    for (double by[8]; i + 8 <= end; i += 8) {  // looked up first, then multiplied
-      for (int k = 0; k < 8; ++k) by[k] = scale[pattern_id[i + k]];
-      for (int k = 0; k < 8; ++k) row_sums[i + k] *= by[k];
-    }
-    for (; i < end; ++i) row_sums[i] *= scale[pattern_id[i]];
+    for (int64_t i = n * t / threads; i < n * (t + 1) / threads; ++i)
+      row_sums[i] *= scale[pattern_id[i]];
   });
 }
 

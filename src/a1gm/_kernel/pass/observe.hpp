@@ -12,6 +12,11 @@ namespace a1gm {
 struct Fault {  // cells of one bad kind: how many, and the first in row-major order
   int64_t count = 0, row = -1, col = -1;
   double value = 0.0;
+  void add(const Fault& later) {
+    const int64_t n = count + later.count;
+    if (count == 0) *this = later;
+    count = n;
+  }
 };
 
 struct Options {

@@ -57,12 +57,6 @@ void add_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 
 #ifdef A1GM_AVX2
-A1GM_INLINE double lane_min(__m256d v) {
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, v);
-  return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
-}
-
 // The cells that are positive, as bits.
 A1GM_INLINE uint64_t bits_above(__m256d v) {
   return bits_of(_mm256_cmp_pd(v, _mm256_setzero_pd(), _CMP_GT_OQ));

@@ -57,10 +57,8 @@ A1GM_TARGET int64_t count_off_avx2(const double* y, const double* v, int64_t n,
 
 const bool kHasAvx2 = has_avx2();
 
-A1GM_INLINE double lane_most(__m256d v) {
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, v);
-  return std::max(std::max(lanes[0], lanes[1]), std::max(lanes[2], lanes[3]));
+A1GM_INLINE double lane_max(__m256d v) {
+  return -lane_min(_mm256_sub_pd(_mm256_setzero_pd(), v));
 }
 
 A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, bool is_exposure,
@@ -87,8 +85,7 @@ A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, bool is
     most_cell = _mm256_max_pd(most_cell, _mm256_and_pd(product, positive));
     _mm256_storeu_pd(y + k, cell);
   }
-  const __m256d turned = _mm256_sub_pd(zero, least), far = _mm256_sub_pd(zero, least_cell);
-  range.add({-lane_most(turned), lane_most(most), -lane_most(far), lane_most(most_cell),
+  range.add({lane_min(least), lane_max(most), lane_min(least_cell), lane_max(most_cell),
              bits_of(bad) != 0});
 }
 #endif

@@ -271,11 +271,10 @@ class Worker {
       job_.isa.scan(x_, stride_, rows, job_.n_cols, job_.words, tile);
     done_ = tile.done;
     next_ = Scan::columns;
-    if (tile.smallest < 0.0) find_negative(row, rows);
     const double of_tile = quick_sum(job_.row_sums + row, rows);
     total += of_tile;
     // One row that is not finite is enough to spoil the sum of them all.
-    if (!std::isfinite(of_tile)) find_infinite(row, rows);
+    if (tile.smallest < 0.0 || !std::isfinite(of_tile)) find_faults(row, rows);
     return done_;
   }
 
@@ -292,28 +291,18 @@ class Worker {
     tile.done = Scan::added;
   }
 
-  void find_negative(int64_t row, int64_t rows) {
-    for (int64_t i = 0; i < rows; ++i)
-      note(negative, row, i, [](double v) { return v < 0.0 && !std::isinf(v); });
-  }
-
-  void find_infinite(int64_t row, int64_t rows) {
+  // Notes the bad cells of the tile, and sums that are not finite without any.
+  void find_faults(int64_t row, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t before = infinite.count;
-      note(infinite, row, i, [](double v) { return std::isinf(v); });
-      if (infinite.count != before) continue;
-      overflow |= !std::isfinite(job_.row_sums[row + i]);
-    }
-  }
-
-  // The bad cells of the tile's row i.
-  template <typename F>
-  void note(Fault& fault, int64_t row, int64_t i, F&& is_bad) {
-    for (int64_t j = 0; j < job_.n_cols; ++j) {
-      const double v = x_[i * stride_ + j];
-      if (!is_bad(v)) continue;
-      if (fault.count == 0) fault = {0, row + i, j, v};
-      ++fault.count;
+      for (int64_t j = 0; j < job_.n_cols; ++j) {
+        const double v = x_[i * stride_ + j];
+        if (std::isinf(v))
+          infinite.add({1, row + i, j, v});
+        else if (v < 0.0)
+          negative.add({1, row + i, j, v});
+      }
+      overflow |= infinite.count == before && !std::isfinite(job_.row_sums[row + i]);
     }
   }
 };

@@ -61,12 +61,6 @@ namespace {
 
 A1GM_INLINE __m256d all(double value) { return _mm256_set1_pd(value); }
 
-A1GM_INLINE double least_of(__m256d v) {
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, v);
-  return *std::min_element(lanes, lanes + 4);
-}
-
 constexpr int64_t kAhead = 64;  // doubles by which columns are fetched ahead
 
 constexpr int64_t kWord = 64;  // cells whose validity bits make one word
@@ -117,41 +111,34 @@ A1GM_TARGET double measure_rows(const double* x, int64_t stride, int64_t rows,
     sums[i] += lane_sum(_mm256_add_pd(even.cells, odd.cells));
     reach[i] += lane_sum(_mm256_add_pd(even.reach, odd.reach));
   }
-  return least_of(smallest);
+  return lane_min(smallest);
 }
 
 // Rows of C columns at once: memory answers several requests in the time of one.
-template <int C, bool kNulls>
+template <int C>
 A1GM_TARGET double measure_some(const Column* x, int64_t rows, const double* h,
                                 double* sums, double* reach) {
+  const bool has_nulls =
+      std::any_of(x, x + C, [](const Column& one) { return one.validity != nullptr; });
   __m256d smallest = _mm256_setzero_pd();
-  uint64_t valid[C];
+  uint64_t valid[C] = {};
   for (int64_t i = 0; i < rows; i += 4) {
     const bool is_whole = i + 4 <= rows;
     const __m256i head = head_mask(rows - i);
-    if (kNulls && i % kWord == 0)
+    if (has_nulls && i % kWord == 0)
       for (int c = 0; c < C; ++c) valid[c] = x[c].word(i, std::min(kWord, rows - i));
-    Margins s{_mm256_loadu_pd(sums + i), _mm256_loadu_pd(reach + i)};
+    Margins s{load(sums + i), load(reach + i)};
     for (int c = 0; c < C; ++c) {
       const double* const p = x[c].cells + i;
       _mm_prefetch(reinterpret_cast<const char*>(p + kAhead), _MM_HINT_T0);
-      __m256d a = is_whole ? _mm256_loadu_pd(p) : _mm256_maskload_pd(p, head);
-      if (kNulls) a = with_holes(a, valid[c] >> i % kWord);
+      __m256d a = is_whole ? load(p) : load(p, head);
+      if (has_nulls) a = with_holes(a, valid[c] >> i % kWord);
       measure_four(a, all(h[c]), s, smallest);
     }
     _mm256_storeu_pd(sums + i, s.cells);
     _mm256_storeu_pd(reach + i, s.reach);
   }
-  return least_of(smallest);
-}
-
-template <int C>
-double measure_next(const Column* x, int64_t rows, const double* h, double* sums,
-                    double* reach) {
-  const bool has_nulls =
-      std::any_of(x, x + C, [](const Column& one) { return one.validity != nullptr; });
-  auto* const measure = has_nulls ? measure_some<C, true> : measure_some<C, false>;
-  return measure(x, rows, h, sums, reach);
+  return lane_min(smallest);
 }
 
 double measure_columns(const Column* x, int64_t rows, int64_t cols, const double* h,
@@ -159,9 +146,9 @@ double measure_columns(const Column* x, int64_t rows, int64_t cols, const double
   double smallest = 0.0;
   int64_t j = 0;
   for (; j + 4 <= cols; j += 4)
-    smallest = std::min(smallest, measure_next<4>(x + j, rows, h + j, sums, reach));
+    smallest = std::min(smallest, measure_some<4>(x + j, rows, h + j, sums, reach));
   for (; j < cols; ++j)
-    smallest = std::min(smallest, measure_next<1>(x + j, rows, h + j, sums, reach));
+    smallest = std::min(smallest, measure_some<1>(x + j, rows, h + j, sums, reach));
   return smallest;
 }
 
@@ -293,20 +280,8 @@ A1GM_INLINE __m256d scatter_cells(__m256d x, __m256d w, __m256d h) {
   return _mm256_and_pd(_mm256_mul_pd(d, _mm256_div_pd(d, f)), counts);
 }
 
-struct Divergence {
-  A1GM_INLINE __m256d operator()(__m256d x, __m256d w, __m256d h) const {
-    return diverge_cells(x, w, h);
-  }
-};
-
-struct Scatter {
-  A1GM_INLINE __m256d operator()(__m256d x, __m256d w, __m256d h) const {
-    return scatter_cells(x, w, h);
-  }
-};
-
-// The sum of what F makes of the cells.
-template <typename F>
+// The sum of what one of these makes of the cells.
+template <bool kDiverges>
 A1GM_TARGET double sum_lines(Column x, int64_t stride, int64_t lines, int64_t n,
                              const double* of_line, const double* of_cell) {
   const bool has_nulls = x.validity != nullptr;
@@ -321,7 +296,9 @@ A1GM_TARGET double sum_lines(Column x, int64_t stride, int64_t lines, int64_t n,
       // Past the last cell are a zero and the number 0, which add nothing.
       by_fours(x.cells + begin, some, [&](int64_t j, __m256d a) A1GM_LAMBDA {
         if (has_nulls) a = with_holes(a, valid >> j);
-        of_this = _mm256_add_pd(of_this, F()(a, scale, load(of_cell + begin + j)));
+        const __m256d own = load(of_cell + begin + j);
+        of_this = _mm256_add_pd(of_this, kDiverges ? diverge_cells(a, scale, own)
+                                                   : scatter_cells(a, scale, own));
       });
     }
     sum = _mm256_add_pd(sum, of_this);
@@ -335,8 +312,8 @@ A1GM_TARGET double sum_lines(Column x, int64_t stride, int64_t lines, int64_t n,
 PlaceIsa choose_place_isa() {
 #ifdef A1GM_AVX2
   if (has_avx2())
-    return {measure_rows, measure_columns,       fill_rows,
-            fill_column,  sum_lines<Divergence>, sum_lines<Scatter>};
+    return {measure_rows, measure_columns, fill_rows,
+            fill_column,  sum_lines<true>, sum_lines<false>};
 #endif
   return {plain::measure_rows,
           plain::measure_columns,
