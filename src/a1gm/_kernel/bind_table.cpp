@@ -280,8 +280,9 @@ void Table::add(nb::tuple fields) {
   }
   // Columns of a matrix that is stored column by column are parts of their own: those
   // are gathered four at a time.
-  const bool by_columns = part.row_stride == item && part.col_stride != item &&
-                          part.mask == nullptr && part.n_cols <= kMostApart;
+  const bool by_columns = part.dtype == Dtype::f64 && part.row_stride == 8 &&
+                          part.col_stride != 8 && part.mask == nullptr &&
+                          part.n_cols <= kMostApart;
   const int64_t n = by_columns ? part.n_cols : 1;
   if (by_columns) part.n_cols = 1;
   for (int64_t j = 0; j < n; ++j, part.data += part.col_stride) parts.push_back(part);

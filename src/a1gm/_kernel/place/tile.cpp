@@ -197,8 +197,12 @@ A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const doub
 A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
                            const double* h, const double* w, double* out,
                            int64_t out_stride) {
-  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride)
-    fill_column({x}, cols, w[i], h, out, false);
+  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride) {
+    const __m256d scale = all(w[i]);
+    by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
+      store(out, j, cols, fill_four(a, scale, load(h + j)));
+    });
+  }
 }
 
 // ------------------------------------------------------------------- the divergence

@@ -1,6 +1,7 @@
 #include "read/table_part.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -95,10 +96,20 @@ void load_part(const Part& part, int64_t row, int64_t rows, int64_t stride,
     }
     return;
   }
-  for (int64_t i = 0; i < rows; ++i) {
-    const char* p = base + i * part.row_stride;
-    for (int64_t j = 0; j < part.n_cols; ++j, p += part.col_stride)
-      out[i * stride + j] = number_at<T>(p);
+  // Walk the axis with the smaller stride innermost: Fortran order stays fast.
+  if (std::abs(part.col_stride) <= std::abs(part.row_stride)) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const char* p = base + i * part.row_stride;
+      double* o = out + i * stride;
+      for (int64_t j = 0; j < part.n_cols; ++j, p += part.col_stride)
+        o[j] = number_at<T>(p);
+    }
+  } else {
+    for (int64_t j = 0; j < part.n_cols; ++j) {
+      const char* p = base + j * part.col_stride;
+      for (int64_t i = 0; i < rows; ++i, p += part.row_stride)
+        out[i * stride + j] = number_at<T>(p);
+    }
   }
 }
 
