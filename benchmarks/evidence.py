@@ -49,10 +49,10 @@ def main() -> None:
         rows.append(
             {
                 "table": name,
-                "error of the fill": f"{own:.1%}",
+                "median error of rank 1": f"{own:.1%}",
                 "of the column means": f"{means:.1%}",
                 "skill": f"{found.skill:+.2f}",
-                "`a1gm.assess` says": found.verdict.partition(":")[0]
+                "verdict of `a1gm.assess`": found.verdict.partition(":")[0]
                 + " (may be chance)" * found.may_be_chance,
             }
         )
