@@ -255,7 +255,7 @@ class ConvergenceWarning(A1gmWarning):
 
 
 class DataHintWarning(A1gmWarning):
-    """Something about the table may not be what its owner expects.
+    """Something about the table may not be what the user expects.
 
     Columns that were taken for labels (``is_inferred``), a total row, a column
     that numbers the rows, numbers written as text, a table that the column means fit

@@ -405,7 +405,7 @@ LONG = long_frame()
         (LONG, ["shop"], "sales", ParameterError, "keys must be two names"),
         (LONG, "shop", "sales", ParameterError, "keys must be two names"),
         (LONG, ["shop", "mnth"], "sales", ParameterError, "'mnth'.*mean 'month'"),
-        (LONG, KEYS, "month", ParameterError, "must be a column of its own"),
+        (LONG, KEYS, "month", ParameterError, "must be different columns"),
         (LONG, None, None, ParameterError, "Name the columns"),
         (LONG.assign(n=1.0), ["month", "n"], "shop", NotNumericError, "'shop'"),
         (X, KEYS, "sales", NotNumericError, "this is a ndarray"),

@@ -286,7 +286,7 @@ def test_groups_that_fail_are_listed_with_their_labels():
     ("by", "words"),
     [
         ("prot", "no column 'prot'"),
-        ("sample", "column of its own"),
+        ("sample", "must be different columns"),
         ([], r"by names no column\. a1gm.fit_long"),
     ],
 )

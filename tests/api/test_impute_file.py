@@ -96,7 +96,7 @@ def test_bad_places_are_refused_before_reading(tmp_path: Path) -> None:
     path = write(gamma_table(500, 9), tmp_path / "t.parquet")
     with pytest.raises(FileFormatError, match="No file matches"):
         a1gm.fit_file(str(tmp_path / "*.feather"))
-    with pytest.raises(ParameterError, match="given twice"):
+    with pytest.raises(ParameterError, match="listed twice"):
         a1gm.fit_file([path, path])
     with pytest.raises(ParameterError, match="empty"):
         a1gm.fit_file([])

@@ -72,7 +72,7 @@ def test_faults():
     with pytest.raises(AttributeError):
         _ = model.a_
     model.fit(X, Y=Y)
-    with pytest.raises(ParameterError, match="Z was not given to fit"):
+    with pytest.raises(ParameterError, match="Z was not passed to fit"):
         model.transform(X, Z=Z)
     model.fit(X, Z=Z)
     with pytest.raises(DataError, match="Z has 2 columns, but the fitted table has 3"):

@@ -357,7 +357,7 @@ def fill_file(
                 for _, piece in pieces:
                     piece.check_cells(signed)
         elif on_undetermined is None and left == "warn":
-            left = "ignore"  # the fit has warned of its own files
+            left = "ignore"  # the fit has already warned about its files
     allowed = fitting.negatives == "allow"
     done = FillFiles(files, fit, left, fitting.progress, allowed, **how)
     done.write(dst)

@@ -41,7 +41,7 @@ def fit_many(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> ManyFits:
-    """Fit many tables, each on its own, in one call.
+    """Fit many tables separately, in one call.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def fit_groups(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> ManyFits:
-    """Fit every group of a long table on its own, in one call.
+    """Fit every group of a long table separately, in one call.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def fit_tables(
     return ManyFits(keys, fits, failed, *sides, value=value, **more)
 
 
-#: The warnings about a fit, each given once for all tables.
+#: The warnings about a fit, each issued once for all tables.
 DOUBTS: tuple[tuple[type[A1gmWarning], Callable[[RankOneFit], Any], str], ...] = (
     (
         EmptyLineWarning,

@@ -192,13 +192,13 @@ class PatternTable:
         col_labels: Any,
         pieces: set[Hashable],
         *,
-        anew: bool = False,
+        replace: bool = False,
     ) -> None:
-        """Add the patterns of some pieces if they have room; ``anew`` drops others."""
+        """Add the patterns of some pieces if they fit; ``replace`` drops the others."""
         self._check_columns(new.n_cols, col_labels)
         names = names_of_rows(new.keys)
         sums, before = self._sums, self.n_rows
-        if sums is None or anew:
+        if sums is None or replace:
             sums, before = self._without_rows(new.n_cols), 0
         n_patterns, n_rows = len(sums) + sums.count_new(names), before + new.n_rows
         need = self._bytes_needed(n_patterns, new.n_cols, n_rows)
@@ -288,7 +288,7 @@ class PatternTable:
             self.keep_rows = False
             if self._sums is not None:
                 self._sums.forget_rows()
-        self._add(new, other._col_labels, other._pieces, anew=is_inside)
+        self._add(new, other._col_labels, other._pieces, replace=is_inside)
 
     def solve(
         self,

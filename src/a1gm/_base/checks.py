@@ -8,9 +8,9 @@ import numpy as np
 
 
 def need(owner: str, holds: Any, what: str) -> None:
-    """Raise ValueError unless a value is one that its owner can have."""
+    """Raise ValueError unless the condition ``holds`` for a value that was read."""
     if not holds:
-        raise ValueError(f"{what} is not what {owner} has")
+        raise ValueError(f"{what} is not valid for {owner}")
 
 
 def is_array(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from types import FrameType
 
-# scikit-learn wraps the methods of estimators and pandas calls functions it is given;
+# scikit-learn wraps the methods of estimators and pandas calls functions passed to it;
 # the others stand between two frames of this package, as decorators do.
 NOT_THE_USER = frozenset(
     ("a1gm", "sklearn", "pandas", "numpy", "contextlib", "functools")

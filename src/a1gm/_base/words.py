@@ -24,7 +24,7 @@ def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
 
 
 def listed(names: Sequence[object], most: int = 8, total: int | None = None) -> str:
-    """Write some names, and how many more there are, if ``total`` are not all given.
+    """Format some names, and how many more of the ``total`` there are.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def first_place(number: SupportsInt, place: object) -> str:
 
 
 def named(noun: str, places: Sequence[object], total: int | None = None) -> str:
-    """Name some rows or columns; ``total`` counts them if only the first are given."""
+    """Name some rows or columns; ``total`` counts them if only the first are passed."""
     if not places:
         return counted(total, noun) if total else ""
     n = len(places) if total is None else total

@@ -83,7 +83,7 @@ class Solution:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks with data of their own; scales between blocks are not determined."""
+        """Number of blocks; scales between blocks are not determined."""
         return self._solved.factors.n_blocks
 
     @cached_property
@@ -249,13 +249,13 @@ class RankOneFit(Solution):
     @overload
     def fate(self, i: Any, j: Any) -> AnyArray: ...
     def fate(self, i: Any, j: Any) -> Any:
-        """What the data say of cell (i, j), were it missing.
+        """Fate of cell (i, j) if it is, or were, missing.
 
         Parameters
         ----------
         i, j : label, int, or array of these
             Row and column, looked up in ``row_labels`` and ``col_labels``. Where there
-            are no labels, or none of them is a number, whole numbers are places,
+            are no labels, or no label is a number, whole numbers are positions,
             counted from 0 or from the end when negative. Arrays are broadcast, as in
             ``X[i, j]``.
 
@@ -339,7 +339,7 @@ class RankOneFit(Solution):
         return predicted(self._finders, self._fitted, long, rows, columns)
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
-        """Fitted values of cells at places; NaN where the data determine none."""
+        """Fitted values of cells by positions; NaN if undetermined."""
         with np.errstate(over="ignore"):
             values: Floats = self._rows.at(rows) * self.col_factor[cols]
         if not self._is_plain:
@@ -372,12 +372,12 @@ class RankOneFit(Solution):
     # ------------------------------------------------------------------- divergence
     @property
     def divergence(self) -> float:
-        """Kullback-Leibler divergence on the observed cells, computed when asked for.
+        """Kullback-Leibler divergence on the observed cells, computed on access.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
         again, unless they were made with ``uncertainty=True`` (then it is known to
         2**-50 of the total, and 0 below that): ``divergence_of(X)`` computes it. A fit
-        of files is saved with it if it was asked for before. NotRepresentableError
+        of files is saved with it if it was computed before. NotRepresentableError
         where it is above the largest float64.
         """
         return self._scatter.divergence
@@ -431,7 +431,7 @@ class RankOneFit(Solution):
 
     @cached_property
     def _scatter(self) -> Scatter:
-        """What the errors of the fit are computed from."""
+        """The statistics from which the errors of the fit are computed."""
         fates, columns, certificate = self._fates, self._columns, self.certificate
         info = Information(self._solved, self._table, fates, columns, certificate)
         return Scatter(info)
@@ -458,7 +458,7 @@ class RankOneFit(Solution):
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
     ) -> Uncertainty:
-        """How sure the fit is: errors of cells, totals and indices; tests of fit.
+        """Uncertainty of the fit: errors of cells, totals and indices; tests of fit.
 
         Parameters
         ----------
@@ -732,7 +732,7 @@ class RankOneFit(Solution):
         )
 
     def _without_data(self) -> Table:
-        """What a fit that travels keeps of its table: the data stay behind."""
+        """The table without its data, for a fit that is saved or sent."""
         table, kept = self._table, dict[str, Any]()
         known = vars(self._scatter) if "_scatter" in vars(self) else {}
         for name in STATISTICS if table.source is not None else ():

@@ -89,7 +89,7 @@ def long_frame(
     keys: Sequence[tuple[Any, Any, AnyArray]],
     columns: dict[Any, AnyArray],
 ) -> Any:
-    """Make a frame of key columns, each distinct values and their places, and numbers.
+    """Make a frame of key columns, each distinct values and codes, and numbers.
 
     Numbers that are NaN become null in libraries that have it.
     """

@@ -131,7 +131,7 @@ class MissingPattern:
     @cached_property
     def is_nested(self) -> bool:
         """Whether the row patterns contain one another: a staircase."""
-        # Nested rows observe the first so many columns, fullest columns first.
+        # Nested rows observe the first columns, if the fullest come first.
         ptr, cols = self._cells.indptr, self._cells.indices
         rank = np.empty(self.n_cols, np.int64)
         fullest = np.argsort(-np.bincount(cols, minlength=self.n_cols), kind="stable")

@@ -1,7 +1,7 @@
-"""Rows of any origin, fitted or new, are placed by their own observed cells.
+"""Rows, fitted or new, are placed by their observed cells.
 
 A missing cell gets its value from the row's observed cells of the same component: their
-sum over the sum of their columns' factors, times the factor of its own column. Where
+sum over the sum of their columns' factors, times the factor of its column. Where
 the row has no positive cell in that component, the edges between components decide: it
 is 0 where only the row leads to the column, unbounded where only the column leads to
 the row, and undetermined where neither does.
@@ -20,7 +20,7 @@ from a1gm._base.float_range import check_cells, check_rows, out_of_range, produc
 from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, SmallInts
 from a1gm._base.words import counted
 from a1gm._fit.table import FitRows
-from a1gm._kernel import kernel, say_if_slow, threads_for
+from a1gm._kernel import kernel, threads_for, warn_if_slow
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_values, table_of
@@ -93,7 +93,7 @@ class Columns:
 
     @property
     def negatives(self) -> Negatives | None:
-        """How to treat cells below 0; rows have no such option, the fit had."""
+        """How to treat cells below 0: as in the fit."""
         return "allow" if self.takes_negatives else None
 
     @cached_property
@@ -270,7 +270,7 @@ def by_kernel(
     is_dense = isinstance(rows, Rows) and rows.weights is None
     if not (is_dense and columns.are_single):
         return None
-    say_if_slow()
+    warn_if_slow()
     found = []
     for first, piece in rows.pieces():
         threads = threads_for(piece.n_rows * piece.n_cols, None)
@@ -743,7 +743,7 @@ class Fates:
         return number_by_rows(component, self.graph.label, self.graph.n)[1]
 
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
-        """Component of each row and column, rows of zeros each their own; -1 empty."""
+        """Component of each row and column; -1 if empty, one per row of zeros."""
         found, n = [], self.graph.n
         for start, stop in self.pieces(self.patterns.patterns_at_once):
             patterns, is_zero = self.rows.read(start, stop)

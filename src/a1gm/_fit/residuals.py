@@ -105,7 +105,7 @@ def fitted_cells(columns: Columns, source: Any) -> Iterator[Cells]:
 
 
 def absent_zeros(source: AnyRows, cells: Cells) -> float:
-    """What absent cells that are zeros add to the divergence and to Pearson's sum.
+    """Contribution of absent zeros to the divergence and to Pearson's sum.
 
     Each adds its fitted value. Rows are fitted exactly, so the fitted values of all
     observed cells sum to the data.
@@ -117,7 +117,7 @@ def absent_zeros(source: AnyRows, cells: Cells) -> float:
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
-    """Sum the divergence over the observed cells of rows placed by their own cells."""
+    """Sum the divergence over the observed cells of rows placed by their cells."""
     found = kernel_sums(columns, source, "divergence")
     if found is not None:
         return found[0]

@@ -127,7 +127,7 @@ class Table:
     def engine_for(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
     ) -> tuple[Any, Ints | None]:
-        """What fills rows that lie elsewhere, and their order; None in memory."""
+        """The engine that fills rows elsewhere, and their order; None in memory."""
         if self.engine is None or not self.engine.takes(X):
             return None, None
         name, given = weights_or_exposure(weights, exposure)
@@ -282,8 +282,8 @@ class FitRows:
 
     def _refuse(self) -> NoReturn:
         raise ParameterError(
-            "This fit was made or saved without its rows, so single rows cannot be "
-            "asked about. fit.transform(rows) gives the row factors of any rows and "
+            "This fit was made or saved without its rows, so it has no values of "
+            "single rows. fit.transform(rows) gives the row factors of any rows and "
             "fit.impute(rows) fills them; or fit the table again and keep its rows "
             "(PatternTable has keep_rows=True)."
         )

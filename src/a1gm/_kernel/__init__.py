@@ -43,7 +43,7 @@ kernel, _why_slow = _load()
 is_compiled: bool = kernel.__name__.endswith("_native")
 
 
-def say_if_slow() -> None:
+def warn_if_slow() -> None:
     """Warn once per process when the compiled kernel could not be loaded."""
     global _why_slow
     if _why_slow:
@@ -57,7 +57,7 @@ def say_if_slow() -> None:
 
 
 def threads_for(n_cells: int, n_threads: int | None, small: int = SMALL) -> int:
-    """Threads for a pass over so many cells: those asked for, or all cores."""
+    """Number of threads for a pass over ``n_cells``: ``n_threads``, or all cores."""
     if n_threads is not None:
         return min(n_threads, MOST_THREADS)
     if n_cells < small:

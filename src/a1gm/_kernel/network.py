@@ -14,7 +14,7 @@ LONGEST = 2.0  # no gap between logarithms of factors changes by more in one ste
 
 
 def rounding_of_sums(n: int) -> float:
-    """Of sums of so many numbers, one after the other."""
+    """Relative rounding error of a sum of ``n`` numbers."""
     return (4.0 + math.sqrt(n)) * ROUNDING
 
 

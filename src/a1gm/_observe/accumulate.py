@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 1 << 16
 
 
 def bytes_needed(n_patterns: int, n_cols: int, *, scatter: bool = False) -> int:
-    """Estimate the memory of the sums of so many patterns."""
+    """Estimate the memory of the sums of ``n_patterns`` patterns."""
     words = -(-n_cols // 64)
     need = n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
     return 2 * need if scatter else need
@@ -155,7 +155,7 @@ class Accumulator:
         return len(self._index)
 
     def count_new(self, keys: list[bytes]) -> int:
-        """How many of the keys (all different) are not in the table."""
+        """Number of the (distinct) keys that are not in the table."""
         return len(set(keys) - self._index.keys())
 
     def add(self, new: Patterns, names: list[bytes] | None = None) -> AnyArray:

@@ -65,7 +65,7 @@ def write_archive(
 def read_archive(
     file: Any, size: int, kind: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, AnyArray]]]:
-    """Read content and arrays of an archive of so many bytes.
+    """Read content and arrays of an archive of ``size`` bytes.
 
     Whatever the body raises on decoding them is an error of the archive.
 

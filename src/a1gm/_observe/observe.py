@@ -1,4 +1,4 @@
-"""The one place that observes: any rows become `Patterns`, in one pass."""
+"""Any rows become `Patterns`, in one pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from a1gm._base.float_range import LEAST, TOO_FAR_APART
 from a1gm._base.types import AnyArray, Floats, Ints, Negatives
-from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
+from a1gm._kernel import SMALL, SMALL_PIECE, kernel, threads_for, warn_if_slow
 from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.patterns import Patterns, pairs_of
 from a1gm._observe.sparse import LIFT, TINY, observe_sparse
@@ -87,7 +87,7 @@ def _observe_pieces(
     found = Accumulator(source.n_cols, rows="memory", room=source.n_rows, beyond=beyond)
     try:
         for _, piece in source.pieces():
-            # A large piece shows by itself whether nearly every row has its own.
+            # One large piece shows whether nearly every row has another pattern.
             keep = keep_table or piece.n_rows * piece.n_cols < MANY_CELLS
             found.add(look(piece, keep))
     except (InfiniteValuesError, NegativeValuesError):
@@ -105,7 +105,7 @@ def _observe(
     row_offset: int,
 ) -> Patterns:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
-    say_if_slow()
+    warn_if_slow()
     n_cells = source.n_rows * source.n_cols
     threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
     exponent, before = 0, None
@@ -185,11 +185,11 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
 # ------------------------------------------------------------- weights and exposures
 # The weighted cost has the same form with a matrix of weights P in place of the 0/1
 # mask: w_i (P h)_i = sum_j P_ij X_ij. Rows with proportional weights are twins. Where
-# few rows are, the weights stay where they lie, and the mask is kept beside them.
+# few rows are, the weights are not copied, and the mask is kept beside them.
 # Exposures are the weights of rates: w_i (E h)_i = sum_j X_ij. The counts X are summed
 # as they are, so no rate X / E is ever formed.
 def _observe_stored_weights(source: SparseRows) -> Patterns:
-    """Pairs of the stored cells that count, every row a pattern of its own."""
+    """Pairs of the stored cells that count, every row a separate pattern."""
     weights = source.weights
     assert weights is not None
     used = ~source.missing & (weights.values > 0.0)
@@ -203,7 +203,7 @@ def _observe_stored_weights(source: SparseRows) -> Patterns:
 
 
 def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
-    say_if_slow()
+    warn_if_slow()
     every, exposed = slice(0, source.n_rows), source.exposed
     n_cells = source.n_rows * source.n_cols
     options = threads_for(n_cells, n_threads), TABLE_CELLS, exposed
@@ -247,7 +247,7 @@ def _check_weighted_cells(source: Rows, V: Rows) -> None:
 
 
 def _array_of(V: Rows) -> AnyArray:
-    """The weights in one array: where they lie, if they lie in one."""
+    """The weights in one array; a view if they are in one."""
     (values, mask, validity, *_), *more = V.parts
     if more or mask is not None or validity is not None:
         return V.rows(slice(0, V.n_rows))

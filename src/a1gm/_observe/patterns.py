@@ -28,7 +28,7 @@ CELLS_AT_ONCE = 1 << 20
 _need = partial(need, "a table of patterns")
 
 
-@dataclass  # neither frozen nor with slots: a small fit feels the one, skops the other
+@dataclass  # frozen would slow down small fits, slots do not work with skops
 class Patterns:
     """Sums of the patterns and columns, and which cells are observed and positive.
 

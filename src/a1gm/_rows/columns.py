@@ -55,7 +55,7 @@ class Choice:
     table: list[Any] = field(default_factory=list)  # numbers: fitted and filled
     ids: list[Any] = field(default_factory=list)  # labels of the rows
     kept: list[Any] = field(default_factory=list)  # returned as they are
-    inferred: list[Any] = field(default_factory=list)  # labels that nobody asked for
+    inferred: list[Any] = field(default_factory=list)  # not named by the caller
     kinds: Mapping[Any, Kind] = field(default_factory=dict)
 
     def warning(self, name: str) -> DataHintWarning | None:

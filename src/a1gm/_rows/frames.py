@@ -250,8 +250,7 @@ def _check_repeated(names: Sequence[Any], name: str) -> None:
     if len(set(names)) < len(names):
         repeated = [repr(column) for column, n in Counter(names).items() if n > 1]
         raise LabelError(
-            f"{name} has repeated column names: {listed(repeated)}. Give every column "
-            "its own."
+            f"{name} has repeated column names: {listed(repeated)}. Rename them."
         )
 
 

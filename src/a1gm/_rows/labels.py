@@ -22,7 +22,7 @@ UNKNOWN, TWICE = -1, -2
 
 # ----------------------------------------------------------------------------- as text
 def text_of_label(label: Any) -> str:
-    """Write a label the way its owner would type it."""
+    """Format a label as a user would type it."""
     if isinstance(label, tuple):  # of a pandas MultiIndex
         return f"({', '.join(map(text_of_label, label))})"
     return repr(str(label)) if isinstance(label, str) else plain_text(label)

@@ -86,7 +86,7 @@ def code_key(
 
 
 def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
-    """Put numbers, dates and periods in their own order: years and months have one."""
+    """Sort numbers, dates and periods, also those written as text."""
     has_order = dtype.is_numeric() or dtype.is_temporal()
     if not has_order and hasattr(values, "inferred_type"):  # pandas: objects, periods
         has_order = values.inferred_type in ("date", "period", "integer")
@@ -170,7 +170,7 @@ def labels_of(values: Any) -> Any:
 
 
 def taken(values: Any, codes: AnyArray) -> Any:
-    """Keys by their codes, in their own type: pandas, polars, Arrow or an array."""
+    """Keys by their codes, in their type: pandas, polars, Arrow or an array."""
     is_polars = hasattr(values, "gather")
     return values.gather(codes) if is_polars else values.take(codes)
 
@@ -328,7 +328,7 @@ def _open_long(
     names = [*by, *keys, value, *([] if weight is None else [weight])]
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
-        raise ParameterError(f"Each of {listed(names)} must be a column of its own.")
+        raise ParameterError(f"{listed(names)} must be different columns.")
     if len(frame) == 0:
         raise DataError("The frame has no rows: there is nothing to fit.")
     return LongTable(
@@ -401,7 +401,7 @@ class Side:
         return slice(int(self.ends[k]), int(self.ends[k + 1]))
 
     def names(self, k: int) -> Any:
-        """Names of the rows of a table, in their own type."""
+        """Names of the rows of a table, in their type."""
         return taken(self.values, self.codes[self.of(k)])
 
     def labels(self, k: int) -> Any:

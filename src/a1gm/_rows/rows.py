@@ -31,7 +31,7 @@ Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int]
 #: Cells of one bad kind: how many, and row, column and value of the first.
 Fault: TypeAlias = tuple[int, int, int, float]
 
-# What the kernel reads where it lies; everything else becomes float64 first.
+# Types that the kernel reads in place; everything else becomes float64 first.
 KERNEL_DTYPES = frozenset(
     np.dtype(t)
     for t in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")

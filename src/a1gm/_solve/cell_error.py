@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the compiled kernel has the same class
 
 CELLS_RIGHT = 1e-8  # what a converged fit may be off by
 SURELY_RIGHT = 0.99 * CELLS_RIGHT  # a step of which nothing need be computed
-SETTLED = 5e-9  # half of it: nothing is mended below
+SETTLED = 5e-9  # half of it: no correction is needed below
 SUPERSOLUTION, CLOSE = 0.3, 0.95  # enough of it proves a bound, or a close one
 PRODUCTS = 60  # a table that needs more is worth a factorisation
 
@@ -50,10 +50,10 @@ def way_left(step: float, n: int) -> float:
 
 
 def rounding_of(n_patterns: int, n_cols: int) -> float:
-    """What expanding a core to so many patterns and columns may move a cell by.
+    """Bound on the rounding error of a cell when a core is expanded.
 
-    Each of them may be a step of the log. It rounds up to eight times, and weights that
-    differ by eight roundings are proportional.
+    Each pattern and column may be a step of the log. It rounds up to eight times, and
+    weights that differ by eight roundings are proportional.
     """
     n = n_patterns + n_cols
     return 16.0 * ROUNDING * (n if n <= 2500 else 50.0 * math.sqrt(n))

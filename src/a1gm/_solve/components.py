@@ -130,7 +130,7 @@ def find_components(patterns: Patterns) -> Components | None:
 
 
 def separate_zero_sums(patterns: Patterns) -> Components | None:
-    """Make every pattern and column of zero sum a component of its own.
+    """Make every pattern and column of zero sum a separate component.
 
     For negative cells, where cells of either sign make the sums. None if all sums of
     observed patterns and columns differ from zero.
@@ -151,7 +151,7 @@ def separate_zero_sums(patterns: Patterns) -> Components | None:
 def _number_alone(
     labels: Iterable[SmallInts], observed: Iterable[Bools], n: int
 ) -> None:
-    """Give all that is observed, and in no component so far, one of its own."""
+    """Make each observed item without a component a component."""
     for label, known in zip(labels, observed, strict=True):
         alone = np.flatnonzero(known & (label < 0))
         label[alone] = n + np.arange(len(alone))

@@ -38,8 +38,8 @@ NO_MARGIN_FIT = (
     "outweigh the others in some part of the pattern. Fit the parts of the table by "
     "themselves."
 )
-POOR = 1e-3  # margins that are further off are those of no fit
-CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
+POOR = 1e-3  # a larger mismatch of the margins is not a fit
+CELLS_AGAIN = 1 << 24  # most cells of files that are held in memory at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
 WEIGHTED_SWEEPS = 400  # listing the cells of a table with weights costs as much
 
@@ -279,7 +279,7 @@ def _plain_factors(found: Any, step: float) -> Factors:
     blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
     step += rounding_of(n, m)
     given = pattern_factor, pattern_scale, col_factor, *blocks, 1, solver, n_iter, gap
-    return Factors(*given, True, step)  # by place, which a small fit feels
+    return Factors(*given, True, step)  # positional: faster for small fits
 
 
 def _solve_nested(

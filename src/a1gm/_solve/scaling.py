@@ -64,7 +64,7 @@ def solve_core(
         n_threads=n_threads,
     )
     if reduced.edges_are_cheap:
-        # A small core has a Newton's method of its own, which settles its cells, too.
+        # A small core is solved by Newton's method by edges, which settles its cells.
         core = settle(core)
         if core.gap <= tol:
             return core

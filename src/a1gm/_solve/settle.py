@@ -53,7 +53,7 @@ def settle_core(
     n_threads: int | None = None,
     hessian: Hessian | None = None,
 ) -> CoreSolution:
-    """Bound the error of the cells of a solved core, and mend what is above the bound.
+    """Bound the error of the cells of a solved core, and correct those above it.
 
     ``hessian`` is the one that Newton's method has used.
     """

@@ -156,7 +156,7 @@ class FillFiles:
         self._schema = pa.schema(fields, metadata=metadata)
 
     def _type(self, own: pa.DataType, j: int) -> pa.DataType:
-        """Return the type of a filled column: its own, or one that holds any fill."""
+        """Return the type of a filled column: unchanged, or one that holds any fill."""
         import pyarrow as pa
 
         has_holes, is_text = self._has_holes[j], self._source.is_text
@@ -211,7 +211,7 @@ class FillFiles:
         values: Floats,
         filled: Bools,
     ) -> None:
-        """Put filled columns of one type into the places of those that were read."""
+        """Put filled columns of one type in place of those that were read."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -406,7 +406,7 @@ class CsvWriter:
         self._marks = dialect.delimiter.encode(), b'"', b"\n", b"\r"
         self._special = f'[{re.escape(dialect.delimiter)}"\r\n]'
         codec = codecs.lookup(dialect.encoding).name
-        # An encoder with a mark of its own writes it once, in front of the header.
+        # An encoder with a byte order mark writes it once, before the header.
         is_utf8 = codec == "utf-8"
         self._encoder = None if is_utf8 else codecs.getincrementalencoder(codec)()
         if dialect.bom and is_utf8:

@@ -25,7 +25,7 @@ def main() -> None:
         _leave(130)  # before a command began, which prints a message
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
-            _leave(0)  # the reader has seen enough: not a fault, as rich and typer say
+            _leave(0)  # the reader closed the pipe: rich and typer do the same
         if ended.code not in (None, 0):
             _leave(int(ended.code))
         raise

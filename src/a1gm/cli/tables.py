@@ -213,6 +213,6 @@ def write_summary(path: Path, summary: dict[str, Any], options: Options) -> None
 
 
 def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
-    """How good a fit is, for the summary of any command."""
+    """Quality of a fit, for the summary of any command."""
     keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
     return {key: getattr(fit, key) for key in (*keys, "n_blocks")}

@@ -50,7 +50,7 @@ class DaskEngine:
         return bool(dask.is_dask_collection(X))
 
     def columns(self, collection: Any) -> tuple[int, Any]:
-        """How many columns of a collection are the table, and their names."""
+        """Number and names of the columns of a collection that are the table."""
         table = self._table_of(collection)
         return int(table.shape[1]), names_of(table)
 

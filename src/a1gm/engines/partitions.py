@@ -1,4 +1,4 @@
-"""What workers do with one partition of a Dask collection; plain, pure functions."""
+"""Functions that workers run on one partition of a Dask collection."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class RankOneNMMF(RowFactors):
         fitted = self._fit._views.get("Z")
         if fitted is None:
             raise ParameterError(
-                "Z was not given to fit: its columns have no factors. Leave it out."
+                "Z was not passed to fit, so its columns have no factors. Leave it out."
             )
         rows, columns = axes_of("Z", source)
         check_same_entities("b", columns, fitted.axes[1])

@@ -261,7 +261,7 @@ def _axes(tables: list[SharedTable]) -> dict[Hashable, Axis]:
             raise ParameterError(
                 f"Table {name} relates {table.row!r} to itself: entities are either "
                 "row entities or column entities, and cannot be both. Leave this table "
-                "out, or give one of its two axes a name of its own."
+                "out, or give one of its two axes another name."
             )
         for entities, axis in zip(table.sets, axes_of(name, rows), strict=True):
             check_same_entities(entities, axis, known.setdefault(entities, axis))
@@ -309,7 +309,7 @@ def _two_sides(tables: list[SharedTable]) -> dict[Hashable, bool]:
                 "it put both on the same side: every table must lie between row "
                 "entities and column entities, so a closed chain of tables needs an "
                 "even number of them. Leave this table out, or give one of its two "
-                "axes a name of its own."
+                "axes another name."
             )
     return found
 

@@ -114,7 +114,7 @@ class SharedFit(Solution):
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
     ) -> dict[Any, TableUncertainty]:
-        """How sure the fit is of each table: errors of cells, totals and factors.
+        """Uncertainty of each table: errors of cells, totals and factors.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How sure a joint fit is: errors of the cells, totals and factors of each table."""
+"""Uncertainty of a joint fit: errors of cells, totals and factors of each table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from a1gm.nmmf.view import TableView
 
 
 class TableUncertainty(Errors):
-    """How sure a joint fit is of one of its tables. Made by ``fit.uncertainty()``.
+    """Uncertainty of one table of a joint fit. Made by ``fit.uncertainty()``.
 
     A cell of a table of weight v has the variance dispersion × mean / v. Dispersion,
     degrees of freedom and the tests of fit are those of all tables together.

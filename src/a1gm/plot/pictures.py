@@ -486,7 +486,7 @@ def _height(n_bars: int) -> float:
 def bars(
     axes: Axes, factor: Floats, names: Sequence[Any] | None, *, most: int, title: str
 ) -> Ints:
-    """Draw numbers as horizontal bars, largest first; return their places.
+    """Draw numbers as horizontal bars, largest first; return their positions.
 
     ``title`` labels the axis. NaN values are left out; ``names`` are numbers by
     default.
@@ -516,7 +516,7 @@ def bars(
 
 # ------------------------------------------------------------- shared by all pictures
 def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
-    """Return axes to draw on: those given, or those of a new figure."""
+    """Return axes to draw on: ``ax``, or those of a new figure."""
     pyplot = require("matplotlib.pyplot", "plot", "A picture")
     chosen = tuple(axes for axes in given if axes is not None)
     if len(chosen) == len(given):

@@ -263,9 +263,9 @@ def notes_of(
     files: TableFiles | None = None,
     style: Callable[[Part], str] = str,
 ) -> Iterator[str]:
-    """What a reader must know before the numbers, as the warnings have it.
+    """Texts of the warnings that a reader should see before the numbers.
 
-    ``files`` are those of the table, if the fit does not know them.
+    ``files`` are the files of the table, if the fit does not have them.
     """
     if doubt := text_of_convergence(fit):
         yield ConvergenceWarning(doubt).render(style)

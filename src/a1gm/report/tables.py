@@ -32,7 +32,7 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def _decimals(cells: Floats) -> int | None:
-    """Decimals for all numbers of a column; None where each needs its own digits."""
+    """Decimals for all numbers of a column; None where they need different ones."""
     sizes = np.abs(cells[np.isfinite(cells) & (cells != 0.0)])
     if not len(sizes) or sizes.max() >= 1e9:
         return None

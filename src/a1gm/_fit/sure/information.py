@@ -26,7 +26,7 @@ from a1gm._solve.cell_error import free_columns
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 
-MOST_COLUMNS = 6000  # the inverse of so many columns has 288 MB
+MOST_COLUMNS = 6000  # the inverse then has 288 MB
 SMALLEST, LARGEST = 1e-140, 1e140
 FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
@@ -159,7 +159,7 @@ class Information:
                 f"rest of the table only by cells of about {1 / condition[j]:.0e} of "
                 "its sum: standard errors on one side of such a bridge are lost in the "
                 "rounding of float64. Leave these cells out (NaN): then each side is a "
-                "block with errors of its own."
+                "block with separate errors."
             )
         return found
 

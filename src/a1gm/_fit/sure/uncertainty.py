@@ -1,4 +1,4 @@
-"""How sure a fit is: errors of cells, totals and indices, and tests of the model."""
+"""Uncertainty of a fit: errors of cells, totals and indices, and tests of the model."""
 
 from __future__ import annotations
 

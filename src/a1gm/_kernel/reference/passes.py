@@ -57,7 +57,7 @@ def observe(
     """Observe all rows once; see ``a1gm._observe``."""
     n, m = len(parts[0][0]), sum(part[0].shape[1] for part in parts)
     seen = _Pass(n, m)
-    with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # the flag reports overflow
         for rows, piece in _pieces(parts, scale):
             seen.add(piece, rows)
         wide = not keep_table and len(seen.counts) * m > table_cells

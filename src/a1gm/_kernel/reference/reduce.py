@@ -48,7 +48,7 @@ def reduce_table(keys: Words, sums: Floats) -> Reduced:
 def reduce_pairs(
     ptr: Ints, cols: SmallInts, sums: Floats, weights: Floats | None, n_cols: int
 ) -> Reduced:
-    """Peel observed (row, column) pairs, given row by row."""
+    """Peel observed (row, column) pairs, sorted by row."""
     n = len(ptr) - 1
     rows = np.repeat(np.arange(n), np.diff(ptr))
     P, S = np.zeros((n, n_cols)), np.zeros((n, n_cols))

@@ -1,4 +1,4 @@
-"""What is wrong with a text table: the line, the column, and the option that mends it.
+"""Errors about a text table: the line, the column, and the option that helps.
 
 After any error of a reader the file is scanned once by Python's csv module, which
 counts lines exactly, quoted line ends included. Clarity beats speed here.

@@ -114,7 +114,7 @@ class TableOptions:
         except LookupError:
             return (
                 f"Unknown encoding {self.encoding!r}. "
-                "Use a name Python knows: utf-8, latin-1, cp1252, utf-16, ..."
+                "Use one of Python's encodings: utf-8, latin-1, cp1252, utf-16, ..."
             )
         if self.batch_rows is not None and self.batch_rows < 1:
             return f"batch_rows must be >= 1, got {self.batch_rows}."
@@ -195,13 +195,13 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     for path in every:
         _expand(os.fspath(path), found)
     if not found.paths:
-        raise ParameterError("No file was given: the list of paths is empty.")
+        raise ParameterError("The list of paths is empty.")
     if len(found.names) < len(found.paths):
         twice = min(file for file in found.paths if found.paths.count(file) > 1)
         raise ParameterError(
-            f"{shown(twice)} is given twice; its rows would count twice."
+            f"{shown(twice)} is listed twice; its rows would count twice."
         )
-    if len(set(found.names.values())) < len(found.names):  # tell them by their folders
+    if len(set(found.names.values())) < len(found.names):  # add their folders
         full = {path: os.path.abspath(path) for path in found.paths}  # noqa: PTH100
         root = os.path.commonpath(full.values())
         found.names = {p: os.path.relpath(place, root) for p, place in full.items()}
@@ -264,7 +264,7 @@ def _is_table_file(file: Path) -> bool:
 class InputFile:
     """A readable file, what it holds, and a stamp that changes when it does."""
 
-    name: str  # in messages: the path as given, escaped, or <stdin>
+    name: str  # in messages: the path as passed, escaped, or <stdin>
     path: Path  # where the bytes are; a temporary copy for a stream
     format: Format
     gzipped: bool
@@ -347,7 +347,7 @@ class Source:
     def batches(
         self, columns: Sequence[str] | None = None
     ) -> Generator[pa.RecordBatch]:
-        """Read the file from its start; only some columns if ``columns`` are given."""
+        """Read the file from its start; only ``columns`` unless it is None."""
         raise NotImplementedError
 
     def lines_of(self, rows: Sequence[int]) -> list[int]:
@@ -369,7 +369,7 @@ class Source:
                 what = f"are both called {column!r}" if column else "have no name"
                 raise FileFormatError(
                     f"{self.file.name}: columns {seen[column]} and {position} {what}. "
-                    "Give each its own. If the file has no header, add one."
+                    "Give each a different name. If the file has no header, add one."
                 )
             seen[column] = position
         if not seen:

@@ -84,7 +84,7 @@ class Piece:
 
 
 class ColumnCounts:
-    """What the writer of a filled file must know of each column beforehand.
+    """Counts of each column that the writer of a filled file needs in advance.
 
     ``missing`` counts its missing cells; ``is_whole``: all its numbers are whole.
     """
@@ -447,7 +447,7 @@ class TableFiles:
 
     # --------------------------------------------------------------- naming things
     def place_of(self, row: int) -> str:
-        """Name a row of the table the way its owner finds it: file and line."""
+        """Name a row of the table by its labels, or by file and line."""
         for source in self.sources[:-1]:
             if row < (source.n_rows or 0):
                 return source.place_of(row)

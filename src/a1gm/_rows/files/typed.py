@@ -58,7 +58,7 @@ class TypedSource(Source):
     def batches(
         self, columns: Sequence[str] | None = None
     ) -> Generator[pa.RecordBatch]:
-        """Read the file from its start; only some columns if ``columns`` are given."""
+        """Read the file from its start; only ``columns`` unless it is None."""
         n_cols = len(self.names if columns is None else columns)
         most = min(_BATCH_ROWS, max(1024, _BATCH_CELLS // max(n_cols, 1)))
         rows = 0
