@@ -213,10 +213,10 @@ def summary(rows: Sequence[Mapping[str, object]]) -> dict[str, float]:
     ratios = [str(row["ratio"]) for row in rows]
     whole = [float(r) for r in ratios if not r.startswith("~")]
     stopped = [float(r.removeprefix("~ ")) for r in ratios if r.startswith("~")]
-    found = {
-        "worst ratio": max(whole),
-        "geometric mean": math.exp(sum(map(math.log, whole)) / len(whole)),
-    }
+    found = {}
+    if whole:
+        mean = math.exp(sum(map(math.log, whole)) / len(whole))
+        found |= {"worst ratio": max(whole), "geometric mean": mean}
     if stopped:
         found |= {f"worst of {len(stopped)} where plain was stopped": max(stopped)}
     return found

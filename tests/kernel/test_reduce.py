@@ -94,7 +94,7 @@ def test_core_mask_names_the_same_cells(kind):
 @given(tables(max_rows=8, max_cols=8), st.integers(0, 2**31))
 def test_reduce_weighted_pairs(X, seed):
     rng = np.random.default_rng(seed)
-    # Few distinct weights, in powers of two: proportional lines are common.
+    # Few distinct weights, in powers of two: proportional rows are common.
     weights = 2.0 ** rng.integers(0, 2, X.shape)
     pairs = pairs_of(X, weights)
     # Weights leave cores across a bridge of 1e-6.

@@ -26,8 +26,8 @@ template <typename F>
 nb::object solved(F&& solve) {
   Plain plain;
   if (!unlocked([&] { return solve(plain); })) return nb::none();
-  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
-                        to_numpy(std::move(plain.line_scale)),
+  return nb::make_tuple(to_numpy(std::move(plain.pattern_factor)),
+                        to_numpy(std::move(plain.pattern_scale)),
                         to_numpy(std::move(plain.col_factor)), plain.n_iter,
                         plain.newton, plain.gap, plain.step);
 }
@@ -119,18 +119,10 @@ nb::tuple places_of(const Reduced& r) {
 }
 
 nb::tuple replay_log(const Reduced& r, const Doubles& core_w, const Doubles& core_h) {
-  const auto n = static_cast<size_t>(r.n_rows), m = static_cast<size_t>(r.n_cols);
-  auto w = new_array<double>({n}), h = new_array<double>({m});
-  auto row_label = new_array<int32_t>({n}), col_label = new_array<int32_t>({m});
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  std::fill_n(w.first, n, nan);
-  std::fill_n(h.first, m, nan);
-  for (size_t k = 0; k < r.core_rows.size(); ++k)
-    w.first[r.core_rows[k]] = core_w.data()[k];
-  for (size_t k = 0; k < r.core_cols.size(); ++k)
-    h.first[r.core_cols[k]] = core_h.data()[k];
-  const bool exact = replay(r, w.first, h.first, row_label.first, col_label.first);
-  return nb::make_tuple(w.second, h.second, row_label.second, col_label.second, exact);
+  Factors found = replay(r, core_w.data(), core_h.data());
+  return nb::make_tuple(to_numpy(std::move(found.w)), to_numpy(std::move(found.h)),
+                        to_numpy(std::move(found.row_label)),
+                        to_numpy(std::move(found.col_label)), found.exact);
 }
 
 // ------------------------------------------------------------------- the core

@@ -5,29 +5,29 @@
 
 namespace a1gm {
 
-int32_t Lines::first_observed(int64_t i) const {
+int32_t Lists::first_observed(int64_t i) const {
   if (!lists_missing) return length(i) ? index[ptr[i]] : -1;
   int32_t next = 0;
   for (int64_t k = ptr[i]; k < ptr[i + 1] && index[k] == next; ++k) ++next;
   return next < n_other ? next : -1;
 }
 
-Lines transpose(const Lines& lines) {
-  Lines out;
-  out.n = lines.n_other;
-  out.n_other = lines.n;
-  out.lists_missing = lines.lists_missing;
+Lists transpose(const Lists& lists) {
+  Lists out;
+  out.n = lists.n_other;
+  out.n_other = lists.n;
+  out.lists_missing = lists.lists_missing;
   out.ptr.assign(static_cast<size_t>(out.n + 1), 0);
-  for (const int32_t j : lines.index) ++out.ptr[j + 1];
+  for (const int32_t j : lists.index) ++out.ptr[j + 1];
   std::partial_sum(out.ptr.begin(), out.ptr.end(), out.ptr.begin());
-  out.index.resize(lines.index.size());
-  out.weight.resize(lines.weight.size());
+  out.index.resize(lists.index.size());
+  out.weight.resize(lists.weight.size());
   std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
-  for (int64_t i = 0; i < lines.n; ++i)
-    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k) {
-      const int64_t to = next[lines.index[k]]++;
+  for (int64_t i = 0; i < lists.n; ++i)
+    for (int64_t k = lists.ptr[i]; k < lists.ptr[i + 1]; ++k) {
+      const int64_t to = next[lists.index[k]]++;
       out.index[to] = static_cast<int32_t>(i);
-      if (!lines.weight.empty()) out.weight[to] = lines.weight[k];
+      if (!lists.weight.empty()) out.weight[to] = lists.weight[k];
     }
   return out;
 }
@@ -37,9 +37,9 @@ Lines transpose(const Lines& lines) {
 constexpr int kAtOnce = 8;
 constexpr uint64_t kTop = uint64_t{1} << 63;  // found where no bit is left
 
-Lines lines_of_bits(const BitMask& mask) {
+Lists lists_of_bits(const BitMask& mask) {
   const auto [bits, n, m, words] = mask;
-  Lines out;
+  Lists out;
   out.n = n;
   out.n_other = m;
   int64_t observed = 0;
@@ -72,51 +72,46 @@ Lines lines_of_bits(const BitMask& mask) {
   return out;
 }
 
-void list_rarer_kind(Lines& lines) {
-  const auto listed = static_cast<int64_t>(lines.index.size());
-  if (lines.weight.empty() && listed * 2 > lines.n * lines.n_other) list_other_kind(lines);
-}
-
-void list_other_kind(Lines& lines) {
-  const auto listed = static_cast<int64_t>(lines.index.size());
+void list_other_kind(Lists& lists) {
+  const auto listed = static_cast<int64_t>(lists.index.size());
   std::vector<int64_t> ptr{0};
   std::vector<int32_t> index;
-  index.reserve(static_cast<size_t>(lines.n * lines.n_other - listed));
-  for (int64_t i = 0; i < lines.n; ++i) {
-    lines.each_unlisted(i, [&index](int32_t j) { index.push_back(j); });
+  index.reserve(static_cast<size_t>(lists.n * lists.n_other - listed));
+  for (int64_t i = 0; i < lists.n; ++i) {
+    lists.each_unlisted(i, [&index](int32_t j) { index.push_back(j); });
     ptr.push_back(static_cast<int64_t>(index.size()));
   }
-  lines.ptr.swap(ptr);
-  lines.index.swap(index);
-  lines.lists_missing = !lines.lists_missing;
+  lists.ptr.swap(ptr);
+  lists.index.swap(index);
+  lists.lists_missing = !lists.lists_missing;
 }
 
-Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
+Lists subset(const Lists& lists, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other) {
-  Lines out;
+  Lists out;
   out.n = static_cast<int64_t>(keep.size());
   out.n_other = static_cast<int64_t>(keep_other.size());
-  out.lists_missing = lines.lists_missing;
-  std::vector<int32_t> rename(static_cast<size_t>(lines.n_other), -1);
+  out.lists_missing = lists.lists_missing;
+  std::vector<int32_t> rename(static_cast<size_t>(lists.n_other), -1);
   for (size_t k = 0; k < keep_other.size(); ++k)
     rename[keep_other[k]] = static_cast<int32_t>(k);
-  out.index.resize(lines.index.size());
+  out.index.resize(lists.index.size());
   out.ptr.resize(keep.size() + 1);
   int32_t* to = out.index.data();
-  for (size_t line = 0; line < keep.size(); ++line) {
-    const int32_t* from = lines.index.data() + lines.ptr[keep[line]];
-    const int32_t* end = lines.index.data() + lines.ptr[keep[line] + 1];
+  for (size_t k = 0; k < keep.size(); ++k) {
+    const int32_t* from = lists.index.data() + lists.ptr[keep[k]];
+    const int32_t* end = lists.index.data() + lists.ptr[keep[k] + 1];
     for (; from != end; ++from) {  // written even if dropped: no branch to guess
       *to = rename[*from];
       to += *to >= 0;
     }
-    out.ptr[line + 1] = to - out.index.data();
+    out.ptr[k + 1] = to - out.index.data();
   }
   out.index.resize(static_cast<size_t>(out.ptr.back()));
   return out;
 }
 
-bool is_kept_by_rows(const Lines& rows) {
+bool is_kept_by_rows(const Lists& rows) {
   constexpr int64_t kManyCells = 1 << 9;
   return !rows.lists_missing && static_cast<int64_t>(rows.index.size()) >= kManyCells;
 }
@@ -135,7 +130,7 @@ int32_t find_root(int32_t* parent, int32_t x) {
 
 }  // namespace
 
-int64_t connected_blocks(const Lines& rows, std::vector<int32_t>& row_label,
+int64_t connected_blocks(const Lists& rows, std::vector<int32_t>& row_label,
                          std::vector<int32_t>& col_label) {
   std::vector<int32_t> all(static_cast<size_t>(rows.n_other));
   std::iota(all.begin(), all.end(), 0);

@@ -8,20 +8,20 @@
 
 namespace a1gm {
 
-// Line i sums x over its observed cells: over the listed ones, or, when the lists
-// name the missing cells, over all minus the listed ones.
-struct Lines {
+// The sum of x over the observed cells of row or column i is that of the listed cells
+// or, when the missing cells are listed, of all minus that of the listed ones.
+struct Lists {
   int64_t n = 0, n_other = 0;
   bool lists_missing = false;
   std::vector<int64_t> ptr{0};
-  std::vector<int32_t> index;     // ascending within a line
+  std::vector<int32_t> index;     // ascending within a list
   std::vector<double> weight;     // empty = all 1; only when observed cells are listed
 
   int64_t length(int64_t i) const { return ptr[i + 1] - ptr[i]; }
   int64_t degree(int64_t i) const {
     return lists_missing ? n_other - length(i) : length(i);
   }
-  // The smallest observed index of line i, or -1.
+  // The smallest observed index of row or column i, or -1.
   int32_t first_observed(int64_t i) const;
   double sum(int64_t i, const double* x, double total) const {
     const int32_t* listed = index.data() + ptr[i];
@@ -65,26 +65,23 @@ struct Lines {
 };
 
 // The same mask seen from the other side.
-Lines transpose(const Lines& lines);
+Lists transpose(const Lists& lists);
 
 // Lists of the rarer kind of cell of a bit mask.
-Lines lines_of_bits(const BitMask& mask);
-
-// Lists the missing cells instead of the observed ones when those are fewer.
-void list_rarer_kind(Lines& lines);
+Lists lists_of_bits(const BitMask& mask);
 
 // Lists the other kind of cells instead; without weights.
-void list_other_kind(Lines& lines);
+void list_other_kind(Lists& lists);
 
-// Keeps some lines and some of the other side, renumbered; without weights.
-Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
+// Keeps some rows or columns and some of the other side, renumbered; without weights.
+Lists subset(const Lists& lists, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);
 
 // Connected blocks of the bipartite graph; labels -1 where nothing is observed.
-int64_t connected_blocks(const Lines& rows, std::vector<int32_t>& row_label,
+int64_t connected_blocks(const Lists& rows, std::vector<int32_t>& row_label,
                          std::vector<int32_t>& col_label);
 
 // Whether a mask is so large and sparse that it is kept, and swept, by its rows alone.
-bool is_kept_by_rows(const Lines& rows);
+bool is_kept_by_rows(const Lists& rows);
 
 }  // namespace a1gm

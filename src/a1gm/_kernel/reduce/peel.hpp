@@ -9,9 +9,9 @@
 
 namespace a1gm {
 
-enum class Step : int8_t { root, leaf_row, leaf_col, twin_row, twin_col };
+enum class Step : int8_t { root, leaf, twin };
 
-// One step of the peeling. The line `gone` leaves the table:
+// One step of the peeling. The row or column `gone` leaves the table:
 //   root      row `gone` and column `kept` are all that is left of their block
 //   leaf      `gone` observes only `kept` of the other side
 //   twin      `gone` has the pattern of `kept` of its own side and is added to it
@@ -19,12 +19,13 @@ enum class Step : int8_t { root, leaf_row, leaf_col, twin_row, twin_col };
 // weight of the leaf's cell, or weights of gone / weights of kept for twins.
 struct LogEntry {
   Step step;
+  bool is_row;  // `gone` is one
   int32_t gone, kept;
   double sum_gone, sum_kept, ratio;
 };
 
-// A line's signature is the sum of the names of the lines it meets. Equal patterns
-// have equal signatures; every match is then compared cell by cell.
+// The signature of a row or column is the sum of the names of the columns or rows that it
+// meets. Equal patterns have equal signatures; every match is then compared cell by cell.
 inline uint64_t name_of(uint64_t i) {
   uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -57,8 +58,8 @@ struct Reduced {
   int64_t n_rows = 0, n_cols = 0;
   std::vector<LogEntry> log;
   std::vector<int32_t> core_rows, core_cols;  // what is left, by original number
-  Lines rows;                                 // mask of the core
-  Lines cols;                                 // the same by column, where it is kept
+  Lists rows;                                 // mask of the core
+  Lists cols;                                 // the same by column, where it is kept
   std::vector<double> R, C;                   // margins of the core
   std::vector<int32_t> col_degree;            // rows per column, where it is known
   mutable std::vector<double> sum_of_rows;    // P' R, once it was needed
@@ -74,11 +75,15 @@ bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_
 
 Reduced peel_pairs(const PairView& pairs);
 
-// Undo the log: w and h hold the core's factors at the core's places on entry and
-// every factor on return; labels likewise, -1 where nothing is observed. False if a
-// number has lost digits on the way.
-bool replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
-            int32_t* col_label);
+// Factors and blocks of all rows and columns; NaN and -1 where nothing is observed.
+struct Factors {
+  std::vector<double> w, h;
+  std::vector<int32_t> row_label, col_label;
+  bool exact = true;  // no number has lost digits on the way
+};
+
+// Undoes the log, from the factors of the core.
+Factors replay(const Reduced& reduced, const double* core_w, const double* core_h);
 
 // Blocks that were peeled off whole.
 int64_t n_roots(const Reduced& reduced);

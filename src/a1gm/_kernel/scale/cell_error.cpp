@@ -39,10 +39,11 @@ void core_places(const Reduced& core, int32_t* rows, int32_t* cols) {
     rows[core.core_rows[k]] = static_cast<int32_t>(k);
   for (size_t k = 0; k < core.core_cols.size(); ++k)
     cols[core.core_cols[k]] = static_cast<int32_t>(k);
-  for (auto entry = core.log.rbegin(); entry != core.log.rend(); ++entry) {
-    if (entry->step == Step::twin_row) rows[entry->gone] = rows[entry->kept];
-    if (entry->step == Step::twin_col) cols[entry->gone] = cols[entry->kept];
-  }
+  for (auto entry = core.log.rbegin(); entry != core.log.rend(); ++entry)
+    if (entry->step == Step::twin) {
+      int32_t* const places = entry->is_row ? rows : cols;
+      places[entry->gone] = places[entry->kept];
+    }
 }
 
 Overlap::Overlap(int64_t n_blocks)

@@ -39,8 +39,8 @@ class Overlap {
   }
   // A column, the sum of the rows that observe it, and its own sum.
   void add_column(int32_t block, double h, double sum_of_rows, double sum);
-  // Bound of the step for this mismatch, in a table of so many lines; infinite when the
-  // overlap tells nothing.
+  // Bound of the step for this mismatch, in a table of so many rows or columns at most;
+  // infinite when the overlap is too small for a bound.
   double step(double gap, int64_t longest) const;
 
  private:

@@ -15,7 +15,7 @@ constexpr int32_t kNone = -1;
 constexpr double kLeast = std::numeric_limits<double>::min();
 constexpr double kSmallest = 4.0 * std::numeric_limits<double>::denorm_min();
 // A small core is eliminated in the order of least degree where that is so much less work
-// and the smaller side has that many lines.
+// and the smaller side has that many rows or columns.
 constexpr int64_t kGain = 8, kFew = 64;
 constexpr double kRoundings = 4.0 * kRounding;  // of a few operations in a row
 
@@ -26,12 +26,12 @@ struct Order {
   std::vector<int32_t> to;  // places, ascending for each node
 };
 
-// The larger side first, then the other from its lightest line on: all of its lines meet
-// by then, as far as they are in one block.
-Order order_of_sides(const Reduced& core, const Lines& rows) {
+// The larger side first, then the other in ascending order of sums: by then all nodes of
+// a block that are left meet each other.
+Order order_of_sides(const Reduced& core, const Lists& rows) {
   const bool by_rows = rows.n >= rows.n_other;
-  const Lines cols = by_rows ? Lines() : transpose(rows);
-  const Lines& large = by_rows ? rows : cols;
+  const Lists cols = by_rows ? Lists() : transpose(rows);
+  const Lists& large = by_rows ? rows : cols;
   const std::vector<double>& sums = by_rows ? core.C : core.R;
   const std::vector<int32_t>& block = by_rows ? core.col_label : core.row_label;
   std::vector<int32_t> small(sums.size());
@@ -62,7 +62,7 @@ Order order_of_sides(const Reduced& core, const Lines& rows) {
 // Nodes of the least degree first. False when that takes too many visits.
 class Ordering {
  public:
-  explicit Ordering(const Lines& rows)
+  explicit Ordering(const Lists& rows)
       : n_(rows.n + rows.n_other), met_(static_cast<size_t>(n_)) {
     for (int64_t i = 0; i < rows.n; ++i)
       rows.each_observed(i, [&](int32_t j) {
@@ -124,7 +124,7 @@ class Ordering {
 class Elimination {
  public:
   // `rows` are the observed cells of the core, listed.
-  Elimination(const Reduced& core, const Lines& rows, const std::vector<double>& cells,
+  Elimination(const Reduced& core, const Lists& rows, const std::vector<double>& cells,
               Order&& order, double* w, double* h)
       : core_(core), rows_(rows), X_(cells), order_(std::move(order)), w_(w), h_(h) {
     const size_t n_edges = order_.to.size(), n_nodes = order_.place.size();
@@ -194,7 +194,7 @@ class Elimination {
 
  private:
   const Reduced& core_;
-  const Lines& rows_;
+  const Lists& rows_;
   const std::vector<double>& X_;  // cells of the core; empty: not known
   const Order order_;
   double *w_, *h_;
@@ -355,7 +355,7 @@ class Elimination {
 };
 
 // Sums of the observed cells of the core, row by row, twins added up.
-std::vector<double> cells_of_core(const Reduced& core, const Lines& rows,
+std::vector<double> cells_of_core(const Reduced& core, const Lists& rows,
                                   const PairView& table) {
   std::vector<int32_t> row(static_cast<size_t>(core.n_rows));
   std::vector<int32_t> col(static_cast<size_t>(core.n_cols));
@@ -381,13 +381,13 @@ std::vector<double> cells_of_core(const Reduced& core, const Lines& rows,
 std::optional<Edges> settle(const Reduced& core, const PairView* table, const Effort& effort,
                             double* w, double* h) {
   const bool is_small = effort.most_work == 0;
-  Lines other;
+  Lists other;
   if (core.rows.lists_missing) {
     if (!is_small) return std::nullopt;
     other = core.rows;
     list_other_kind(other);
   }
-  const Lines& rows = core.rows.lists_missing ? other : core.rows;
+  const Lists& rows = core.rows.lists_missing ? other : core.rows;
   const int64_t small = std::min(rows.n, rows.n_other);
   const int64_t most_work =
       is_small ? (rows.n + rows.n_other) * small * small / kGain : effort.most_work;

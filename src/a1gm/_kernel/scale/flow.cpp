@@ -47,7 +47,7 @@ void Flow::times(const double* x, const double* extra, double* y) {
 }
 
 void Flow::factorise(const double* extra) {
-  const Lines& rows = core_.rows;
+  const Lists& rows = core_.rows;
   const int64_t n = rows.n, m = rows.n_other;
   std::vector<uint8_t> is_ground(static_cast<size_t>(n), 0);
   is_ground.insert(is_ground.end(), is_ground_.begin(), is_ground_.end());

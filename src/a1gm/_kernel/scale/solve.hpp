@@ -10,21 +10,22 @@
 namespace a1gm {
 
 struct Plain {
-  std::vector<double> line_factor, line_scale, col_factor;
+  std::vector<double> pattern_factor, pattern_scale, col_factor;
   int64_t n_iter = 0;  // 0: closed form
   bool newton = false;
   double gap = 0.0, step = 0.0;  // of the margins, and of the cells (cell_error.hpp)
-  // Makes the column factors sum to 1 and the scales from the row sums.
-  bool finish(const double* R);
-  bool in_range() const;  // every factor positive, with all its digits
+  // Makes the column factors sum to 1 and the scales from the row sums; false if a number
+  // has lost digits.
+  bool finish(const double* R, const double* C);
+  bool is_usable(const double* R, const double* C) const;
 };
 
-bool all_in_range(const double* values, int64_t n);  // positive, with all digits
-bool are_in_range(const std::vector<double>& w, const std::vector<double>& h);
+// Whether factors are positive, with all their digits, or 0 like the sums.
+bool are_usable(const std::vector<double>& factors, const double* sums);
 
-// Solves a pattern table of one block. False when it has empty lines or several blocks,
-// zeros that break it into components, or when neither scaling nor Newton's method on a
-// small core settles its cells: those take the general way.
+// Solves a pattern table of one block. False when it has empty rows or columns, several
+// blocks, or zeros that break it into components, or when neither scaling nor Newton's
+// method on a small core settles its cells: those take the general way.
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
                  int64_t max_sweeps, int64_t max_steps, Plain& out);
 
@@ -34,7 +35,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
 bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out);
 
-// The same for a mask whose cells have weights, of any type and layout. Lines and
+// The same for a mask whose cells have weights, of any type and layout. Rows and
 // columns of sum 0 have factor 0; the others must be one block.
 bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
                          const double* R, const double* C, double tol,

@@ -401,17 +401,10 @@ std::vector<double> beside(const BitMask& mask, const double* values) {
   return all;
 }
 
-// Whether every number but 0 keeps its digits; those that should not be 0 are not.
-bool are_usable(const std::vector<double>& factors, const double* sums) {
-  for (size_t k = 0; k < factors.size(); ++k)
-    if (sums[k] > 0.0 ? !(factors[k] > 0.0 && keeps_digits(factors[k])) : factors[k] != 0.0)
-      return false;
-  return true;
-}
-
-bool are_sums(const double* sums, int64_t n) {
-  return std::all_of(sums, sums + n, [](double x) {
-    return x == 0.0 || (x > kSmallestSum && keeps_digits(x));
+// Whether sums are large enough, or 0 where there may be such ones.
+bool are_sums(const double* sums, int64_t n, bool may_be_0) {
+  return std::all_of(sums, sums + n, [may_be_0](double x) {
+    return x == 0.0 ? may_be_0 : x > kSmallestSum && keeps_digits(x);
   });
 }
 
@@ -421,9 +414,9 @@ bool settles(Rows& rows, const double* R, const double* C, Patience rule,
              std::vector<double>& h, Plain& out) {
   const int64_t m = rows.mask.m;
   std::vector<double> columns;
-  out.line_factor.assign(static_cast<size_t>(rows.mask.n), 0.0);
+  out.pattern_factor.assign(static_cast<size_t>(rows.mask.n), 0.0);
   const Sweeps sweeps =
-      scale_rows(rows, R, C, m, rule, out.line_factor.data(), h.data(), columns);
+      scale_rows(rows, R, C, m, rule, out.pattern_factor.data(), h.data(), columns);
   for (int64_t j = 0; j < m; ++j)
     if (C[j] > 0.0) h[j] = C[j] / columns[j];
   out.col_factor.assign(h.begin(), h.begin() + m);
@@ -436,27 +429,25 @@ bool settles(Rows& rows, const double* R, const double* C, Patience rule,
 
 bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out) {
-  if (!all_in_range(R, mask.n) || !all_in_range(C, mask.m) || !meet_the_fullest(mask))
+  if (!are_sums(R, mask.n, false) || !are_sums(C, mask.m, false) || !meet_the_fullest(mask))
     return false;
   BitRows rows(mask, n_threads);
   // Rows as they are make the first columns, and bound how much any two rows share.
   std::vector<double> h(C, C + mask.m), sum_of_rows(h.size());
   sweep(rows, nullptr, [R](int64_t i, double) { return R[i]; }, sum_of_rows.data());
   for (size_t j = 0; j < h.size(); ++j) h[j] /= sum_of_rows[j];
-  if (!settles(rows, R, C, {tol, max_sweeps, max_sweeps}, h, out) ||
-      !are_in_range(out.line_factor, h))
-    return false;
+  if (!settles(rows, R, C, {tol, max_sweeps, max_sweeps}, h, out)) return false;
   Overlap overlap(1);
-  for (int64_t i = 0; i < mask.n; ++i) overlap.add_row(0, R[i] / out.line_factor[i]);
+  for (int64_t i = 0; i < mask.n; ++i) overlap.add_row(0, R[i] / out.pattern_factor[i]);
   for (size_t j = 0; j < h.size(); ++j) overlap.add_column(0, h[j], sum_of_rows[j], C[j]);
   out.step = overlap.step(out.gap, mask.n);
-  return out.finish(R);
+  return out.finish(R, C);
 }
 
 bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
                          const double* R, const double* C, double tol,
                          int64_t max_sweeps, int n_threads, Plain& out) {
-  if (!are_sums(R, mask.n) || !are_sums(C, mask.m) || !are_one_block(mask, R, C))
+  if (!are_sums(R, mask.n, true) || !are_sums(C, mask.m, true) || !are_one_block(mask, R, C))
     return false;
   WeightedRows rows(mask, weights, n_threads, R, C);
   const double largest = *std::max_element(C, C + mask.m);
@@ -464,13 +455,9 @@ bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
   for (double& x : h)
     if (x > 0.0) x = std::max(x / largest, kSmallestStart);
   const Patience rule{tol, max_sweeps, std::numeric_limits<int64_t>::max()};
-  if (!settles(rows, R, C, rule, h, out) || !are_usable(out.line_factor, R) ||
-      !are_usable(out.col_factor, C))
-    return false;
+  if (!settles(rows, R, C, rule, h, out)) return false;
   out.step = rows.step(h, out.gap);
-  out.finish(R);
-  return are_usable(out.line_factor, R) && are_usable(out.col_factor, C) &&
-         are_usable(out.line_scale, R);
+  return out.finish(R, C);
 }
 
 std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>* weights,

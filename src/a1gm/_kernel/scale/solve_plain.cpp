@@ -42,8 +42,9 @@ bool finds_all(const BitMask& keys, const double* sums, bool backward) {
   return found.size() == n_all;
 }
 
-// Row and column sums; false unless no line is empty and every observed sum is positive,
-// or zeros leave the table in one strongly connected component (components.py).
+// Row and column sums; false unless no row or column is empty and every observed sum is
+// positive, or zeros leave the table in one strongly connected component
+// (components.py).
 bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
                       std::vector<double>& C) {
   const auto [bits, n, m, words] = keys;
@@ -99,30 +100,28 @@ bool settle_cells(const Reduced& core, const BitMask& keys, const double* sums,
 
 }  // namespace
 
-bool all_in_range(const double* values, int64_t n) {
-  return std::all_of(values, values + n,
-                     [](double v) { return v > 0.0 && keeps_digits(v); });
+bool are_usable(const std::vector<double>& factors, const double* sums) {
+  for (size_t k = 0; k < factors.size(); ++k)
+    if (sums[k] > 0.0 ? !(factors[k] > 0.0 && keeps_digits(factors[k])) : factors[k] != 0.0)
+      return false;
+  return true;
 }
 
-bool are_in_range(const std::vector<double>& w, const std::vector<double>& h) {
-  return all_in_range(w.data(), static_cast<int64_t>(w.size())) &&
-         all_in_range(h.data(), static_cast<int64_t>(h.size()));
+bool Plain::is_usable(const double* R, const double* C) const {
+  return are_usable(pattern_factor, R) && are_usable(col_factor, C) &&
+         are_usable(pattern_scale, R);
 }
 
-bool Plain::finish(const double* R) {
-  double total = 0.0;
-  for (const double h : col_factor) total += h;
+bool Plain::finish(const double* R, const double* C) {
+  if (!is_usable(R, C)) return false;
+  const double total = std::accumulate(col_factor.begin(), col_factor.end(), 0.0);
   for (double& h : col_factor) h /= total;
-  line_scale.resize(line_factor.size());
-  for (size_t i = 0; i < line_factor.size(); ++i) {
-    line_factor[i] *= total;
-    line_scale[i] = R[i] == 0.0 ? 0.0 : line_factor[i] / R[i];
+  pattern_scale.resize(pattern_factor.size());
+  for (size_t i = 0; i < pattern_factor.size(); ++i) {
+    pattern_factor[i] *= total;
+    pattern_scale[i] = R[i] == 0.0 ? 0.0 : pattern_factor[i] / R[i];
   }
-  return in_range();
-}
-
-bool Plain::in_range() const {
-  return are_in_range(line_factor, col_factor) && are_in_range(line_scale, {});
+  return is_usable(R, C);
 }
 
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
@@ -133,20 +132,20 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   if (std::vector<double> reach; solve_nested(keys, {part_of(sums, m)}, C.data(), 1.0, 1,
                                               out.col_factor, reach)) {
     for (int64_t i = 0; i < n; ++i) {
-      out.line_scale.push_back(1.0 / reach[i]);
-      out.line_factor.push_back(R[i] * out.line_scale[i]);
+      out.pattern_scale.push_back(1.0 / reach[i]);
+      out.pattern_factor.push_back(R[i] * out.pattern_scale[i]);
     }
-    return out.in_range();
+    return out.is_usable(R.data(), C.data());
   }
   Reduced reduced;
   if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
     reduced = peel_pairs(PairTable(keys, sums).view());
   if (reduced.n_core_blocks + n_roots(reduced) != 1) return false;
 
-  out.line_factor.resize(static_cast<size_t>(n));
-  out.col_factor.resize(static_cast<size_t>(m));
+  std::vector<double> w, h;
   if (!reduced.core_rows.empty()) {
-    std::vector<double> w(reduced.R.size()), h(start_of(reduced));
+    w.resize(reduced.R.size());
+    h = start_of(reduced);
     const Sweeps sweeps =
         scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
     out.n_iter = sweeps.n;
@@ -155,14 +154,12 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
     if (!(sweeps.done && out.step <= kSettledStep) &&
         !settle_cells(reduced, keys, sums, tol, max_steps, w.data(), h.data(), out))
       return false;
-    if (!are_in_range(w, h)) return false;
-    for (size_t k = 0; k < w.size(); ++k) out.line_factor[reduced.core_rows[k]] = w[k];
-    for (size_t k = 0; k < h.size(); ++k) out.col_factor[reduced.core_cols[k]] = h[k];
+    if (!are_usable(w, reduced.R.data()) || !are_usable(h, reduced.C.data())) return false;
   }
-  std::vector<int32_t> row_label(static_cast<size_t>(n)), col_label(static_cast<size_t>(m));
-  return replay(reduced, out.line_factor.data(), out.col_factor.data(),
-                row_label.data(), col_label.data()) &&
-         out.finish(R.data());
+  Factors found = replay(reduced, w.data(), h.data());
+  out.pattern_factor = std::move(found.w);
+  out.col_factor = std::move(found.h);
+  return found.exact && out.finish(R.data(), C.data());
 }
 
 }  // namespace a1gm

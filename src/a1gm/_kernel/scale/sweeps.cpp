@@ -36,7 +36,7 @@ bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   return false;
 }
 
-Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
+Sweeps scale(const Lists& rows, const Lists& cols, const double* R, const double* C,
              double* w, double* h, Patience rule) {
   Sweeps out;
   Poll poll;
@@ -87,17 +87,17 @@ namespace {
 // column's x beside the sum it collects: one line of the cache serves both.
 class ListedRows {
  public:
-  ListedRows(const Lines& lines, int n_threads)
-      : threads(useful_threads(n_threads, n_cells(lines), kListedPerThread)),
-        lines_(lines),
+  ListedRows(const Lists& lists, int n_threads)
+      : threads(useful_threads(n_threads, n_cells(lists), kListedPerThread)),
+        lists_(lists),
         columns_(static_cast<size_t>(threads)) {}
   const int threads;
 
   int64_t begin(int t) const {
-    if (t == threads) return lines_.n;
-    return std::lower_bound(lines_.ptr.begin(), lines_.ptr.end() - 1,
-                            n_cells(lines_) * t / threads) -
-           lines_.ptr.begin();
+    if (t == threads) return lists_.n;
+    return std::lower_bound(lists_.ptr.begin(), lists_.ptr.end() - 1,
+                            n_cells(lists_) * t / threads) -
+           lists_.ptr.begin();
   }
   int64_t n_at_once() const { return 1; }
   void take(const double* x) { x_ = x; }
@@ -106,8 +106,8 @@ class ListedRows {
 
   double* collect_in(int t) {
     std::vector<double>& own = columns_[t];
-    own.resize(static_cast<size_t>(2 * lines_.n_other));
-    for (int64_t j = 0; j < lines_.n_other; ++j) {
+    own.resize(static_cast<size_t>(2 * lists_.n_other));
+    for (int64_t j = 0; j < lists_.n_other; ++j) {
       own[2 * j] = x_[j];
       own[2 * j + 1] = 0.0;
     }
@@ -116,14 +116,14 @@ class ListedRows {
 
   int64_t reach(int64_t first, int64_t n, const double* columns, double* t) const {
     for (int64_t i = 0; i < n; ++i) t[i] = reach_of(first + i, columns);
-    return lines_.ptr[first + n] - lines_.ptr[first];
+    return lists_.ptr[first + n] - lists_.ptr[first];
   }
 
   void collect(int64_t first, int64_t n, const double* t, double* columns) const {
-    const int32_t* const index = lines_.index.data();
-    const double* const weight = lines_.weight.empty() ? nullptr : lines_.weight.data();
+    const int32_t* const index = lists_.index.data();
+    const double* const weight = lists_.weight.empty() ? nullptr : lists_.weight.data();
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t from = lines_.ptr[first + i], to = lines_.ptr[first + i + 1];
+      const int64_t from = lists_.ptr[first + i], to = lists_.ptr[first + i + 1];
       const double own = t[i];
       if (weight != nullptr)
         for (int64_t k = from; k < to; ++k)
@@ -134,28 +134,28 @@ class ListedRows {
   }
 
   void share_out(double* columns) const {
-    std::fill_n(columns, lines_.n_other, 0.0);
+    std::fill_n(columns, lists_.n_other, 0.0);
     for (const std::vector<double>& own : columns_)
-      for (int64_t j = 0; j < lines_.n_other; ++j) columns[j] += own[2 * j + 1];
+      for (int64_t j = 0; j < lists_.n_other; ++j) columns[j] += own[2 * j + 1];
   }
 
  private:
   static constexpr int64_t kListedPerThread = 1 << 16;
-  static int64_t n_cells(const Lines& lines) {
-    return static_cast<int64_t>(lines.index.size());
+  static int64_t n_cells(const Lists& lists) {
+    return static_cast<int64_t>(lists.index.size());
   }
   double reach_of(int64_t i, const double* columns) const {
     constexpr int64_t kAhead = 24;  // cells
-    const int32_t* const index = lines_.index.data();
-    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1], last = n_cells(lines_) - 1;
-    const bool is_far = lines_.n_other > 1 << 16;  // columns are beyond the nearer caches
+    const int32_t* const index = lists_.index.data();
+    const int64_t from = lists_.ptr[i], to = lists_.ptr[i + 1], last = n_cells(lists_) - 1;
+    const bool is_far = lists_.n_other > 1 << 16;  // columns are beyond the nearer caches
     const auto x = [=](int64_t k) {
       if (is_far) prefetch(columns + 2 * int64_t{index[std::min(k + kAhead, last)]});
       return columns[2 * int64_t{index[k]}];
     };
     double sum = 0.0, other = 0.0;  // two, as one would wait for itself at every cell
-    if (!lines_.weight.empty()) {
-      for (int64_t k = from; k < to; ++k) sum += lines_.weight[k] * x(k);
+    if (!lists_.weight.empty()) {
+      for (int64_t k = from; k < to; ++k) sum += lists_.weight[k] * x(k);
       return sum;
     }
     int64_t k = from;
@@ -167,7 +167,7 @@ class ListedRows {
     return sum + other;
   }
 
-  const Lines& lines_;
+  const Lists& lists_;
   const double* x_ = nullptr;
   std::vector<std::vector<double>> columns_;
 };
@@ -176,14 +176,14 @@ class ListedRows {
 template <typename OfRow>
 void to_and_fro(const Reduced& core, const double* x, double* y, int n_threads,
                 OfRow&& of_row) {
-  const Lines& lines = core.rows;
-  if (is_kept_by_rows(lines)) {
-    ListedRows rows(lines, n_threads);
+  const Lists& lists = core.rows;
+  if (is_kept_by_rows(lists)) {
+    ListedRows rows(lists, n_threads);
     return sweep(rows, x, of_row, y);
   }
-  const double total = std::accumulate(x, x + lines.n_other, 0.0);
-  std::vector<double> t(static_cast<size_t>(lines.n));
-  for (int64_t i = 0; i < lines.n; ++i) t[i] = of_row(i, lines.sum(i, x, total));
+  const double total = std::accumulate(x, x + lists.n_other, 0.0);
+  std::vector<double> t(static_cast<size_t>(lists.n));
+  for (int64_t i = 0; i < lists.n; ++i) t[i] = of_row(i, lists.sum(i, x, total));
   const double all = std::accumulate(t.begin(), t.end(), 0.0);
   for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
 }
@@ -202,7 +202,7 @@ Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
 }
 
 int64_t longest_sum(const Reduced& core) {
-  const Lines& rows = core.rows;
+  const Lists& rows = core.rows;
   if (rows.lists_missing) return std::max(rows.n, rows.n_other);
   std::vector<int32_t> of_column(core.col_degree);
   if (of_column.empty()) {

@@ -33,7 +33,7 @@ struct Patience {
 
 // w = R / (P h), h = C / (P' w) until `rule` stops it. `h` holds the start and, like
 // `w`, the result.
-Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
+Sweeps scale(const Lists& rows, const Lists& cols, const double* R, const double* C,
              double* w, double* h, Patience rule);
 
 constexpr double kSmallestStart = 1e-290;
@@ -137,7 +137,7 @@ void sweep(Rows& rows, const double* x, F&& factor_of, double* columns) {
 }
 
 // w = R / (P h), h = C / (P' w), with momentum, until `rule` stops it: then rows are
-// fitted exactly, and `columns` = P' w. Lines and columns of sum 0 have factor 0.
+// fitted exactly, and `columns` = P' w. Rows and columns of sum 0 have factor 0.
 template <typename Rows>
 Sweeps scale_rows(Rows& rows, const double* R, const double* C, int64_t n_cols,
                   Patience rule, double* w, double* h, std::vector<double>& columns) {
