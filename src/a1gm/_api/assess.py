@@ -387,7 +387,7 @@ class Assessment:
         if np.isnan(self.coverage):
             return f"No intervals: {self.no_intervals}"
         share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
-        return f"{share} intervals held the cell."
+        return f"{share} intervals contained the cell."
 
     def _repr_html_(self) -> str:
         table = html_grid(self._grid())

@@ -182,11 +182,11 @@ def text_of_empty(fit: RankOneFit, names: Names) -> str:
         return ""
     rows, n_rows = fit._fates.empty_rows(MOST_NAMED)
     columns = np.flatnonzero(np.isnan(fit.col_factor)).tolist()
-    lines = names.rows(rows, n_rows), names.columns(columns, len(columns))
-    if not any(lines):
+    parts = names.rows(rows, n_rows), names.columns(columns, len(columns))
+    if not any(parts):
         return ""
     return (
-        f"Nothing is observed in {' and '.join(filter(None, lines))}: the factors "
+        f"Nothing is observed in {' and '.join(filter(None, parts))}: the factors "
         "there are NaN and the cells stay missing."
     )
 

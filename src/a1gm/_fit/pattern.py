@@ -123,7 +123,7 @@ class MissingPattern:
 
     @property
     def increase_rate(self) -> float:
-        """Holes after growing them to a grid, per hole (the paper's figure)."""
+        """Missing cells after extension to a grid, over missing cells (the paper)."""
         if self.n_missing == 0:
             return 1.0
         return self.n_rows_with_missing * self.n_cols_with_missing / self.n_missing
