@@ -1,5 +1,5 @@
-// The Python face of all that leads from statistics to factors: `Reduced` is a peeled
-// table, `Flow` the network of its core's columns.
+// Bindings of the steps from statistics to factors: `Reduced` is a peeled table, `Flow`
+// the network of its core's columns.
 #include <algorithm>
 #include <limits>
 
@@ -126,34 +126,23 @@ nb::tuple replay_log(const Reduced& r, const Doubles& core_w, const Doubles& cor
 }
 
 // ------------------------------------------------------------------- the core
-// Factors of the core that are changed in place, and the arrays that hold them.
-struct CoreFactors {
-  explicit CoreFactors(const Reduced& r)
-      : w(new_array<double>({r.R.size()})), h(new_array<double>({r.C.size()})) {}
-  CoreFactors(const Reduced& r, const Doubles& from_w, const Doubles& from_h)
-      : CoreFactors(r) {
-    std::copy_n(from_w.data(), r.R.size(), w.first);
-    std::copy_n(from_h.data(), r.C.size(), h.first);
-  }
-  std::pair<double*, nb::object> w, h;
-};
+std::vector<double> vector_of(const Doubles& values) {
+  return {values.data(), values.data() + values.size()};
+}
 
 nb::tuple scale_from(const Reduced& r, const Doubles& start, double tol,
                      int64_t max_sweeps, int64_t patience, int n_threads) {
-  CoreFactors found(r);
-  std::copy_n(start.data(), r.C.size(), found.h.first);
-  std::fill_n(found.w.first, r.R.size(), 0.0);
+  std::vector<double> w(r.R.size()), h = vector_of(start);
   const Sweeps s = unlocked([&] {
-    return scale_core(r, found.w.first, found.h.first, {tol, max_sweeps, patience},
-                      n_threads);
+    return scale_core(r, w.data(), h.data(), {tol, max_sweeps, patience}, n_threads);
   });
-  return nb::make_tuple(found.w.second, found.h.second, s.n, s.gap, s.done);
+  return nb::make_tuple(to_numpy(std::move(w)), to_numpy(std::move(h)), s.n, s.gap, s.done);
 }
 
 nb::tuple sweep_of(const Reduced& r, const Doubles& h) {
-  CoreFactors found(r);  // h: the fitted column sums
-  unlocked([&] { sweep_core(r, h.data(), found.w.first, found.h.first); });
-  return nb::make_tuple(found.w.second, found.h.second);
+  std::vector<double> w(r.R.size()), fitted(r.C.size());
+  unlocked([&] { sweep_core(r, h.data(), w.data(), fitted.data()); });
+  return nb::make_tuple(to_numpy(std::move(w)), to_numpy(std::move(fitted)));
 }
 
 nb::object core_product_of(const Reduced& r, const Doubles& d, const Doubles& x) {
@@ -169,48 +158,42 @@ double cheap_step_of(const Reduced& r, const Doubles& w, const Doubles& h, doubl
 }
 
 // `ptr`, `cols` and `sums` are the observed cells of the table; None: not known.
-nb::object settle_core(const Reduced& r, const Doubles& w, const Doubles& h,
+nb::object settle_core(const Reduced& r, const Doubles& start_w, const Doubles& start_h,
                        const std::optional<In<int64_t, 1>>& ptr,
                        const std::optional<In<int32_t, 1>>& cols,
                        const std::optional<Doubles>& sums, double tol, int64_t max_steps,
                        int64_t most_work) {
-  CoreFactors found(r, w, h);
+  std::vector<double> w = vector_of(start_w), h = vector_of(start_h);
   std::optional<PairView> table;
   if (ptr) table = pairs_of(*ptr, *cols, *sums, std::nullopt, r.n_cols);
   const std::optional<Edges> e = unlocked([&] {
-    return settle(r, table ? &*table : nullptr, {tol, max_steps, most_work}, found.w.first,
-                  found.h.first);
+    return settle(r, table ? &*table : nullptr, {tol, max_steps, most_work}, w.data(),
+                  h.data());
   });
   if (!e) return nb::none();
-  return nb::make_tuple(found.w.second, found.h.second, e->n, e->step, e->gap,
-                        nb::make_tuple(r.core_cols[e->low], r.core_cols[e->high]));
+  return nb::make_tuple(to_numpy(std::move(w)), to_numpy(std::move(h)), e->n, e->step,
+                        e->gap, nb::make_tuple(r.core_cols[e->low], r.core_cols[e->high]));
 }
 
-// A network, which holds the core that it is made of.
-struct HeldFlow {
-  HeldFlow(nb::object given, const Doubles& w, const Doubles& h)
-      : held(given), core(nb::cast<const Reduced&>(given)), flow(core, w.data(), h.data()) {}
+void start_flow(Flow* flow, const Reduced& core, const Doubles& w, const Doubles& h) {
+  new (flow) Flow(core, w.data(), h.data());
+}
 
-  void move(const Doubles& w, const Doubles& h) {
-    Unlocked unlocked;
-    flow.move(w.data(), h.data());
-  }
+void move_flow(Flow& flow, const Doubles& w, const Doubles& h) {
+  Unlocked unlocked;
+  flow.move(w.data(), h.data());
+}
 
-  nb::tuple solve(const Doubles& y, const std::optional<Doubles>& extra, double least,
-                  double share, int64_t factors, int64_t preceded, int64_t max_products) {
-    auto x = new_array<double>({core.C.size()});
-    const int64_t n = unlocked([&] {
-      return flow.solve(y.data(), extra ? extra->data() : nullptr, {least, share},
-                        {factors, preceded}, max_products, x.first);
-    });
-    return nb::make_tuple(x.second, n);
-  }
-
- private:
-  nb::object held;
-  const Reduced& core;
-  Flow flow;
-};
+nb::tuple solve_flow(Flow& flow, const Doubles& y, const std::optional<Doubles>& extra,
+                     double least, double share, int64_t factors, int64_t preceded,
+                     int64_t max_products) {
+  std::vector<double> x(y.size());
+  const int64_t n = unlocked([&] {
+    return flow.solve(y.data(), extra ? extra->data() : nullptr, {least, share},
+                      {factors, preceded}, max_products, x.data());
+  });
+  return nb::make_tuple(to_numpy(std::move(x)), n);
+}
 
 }  // namespace
 
@@ -252,10 +235,10 @@ void bind_solve(nb::module_& m) {
            nb::arg("ptr").none(), nb::arg("cols").none(), nb::arg("sums").none(),
            nb::arg("tol"), nb::arg("max_steps"), nb::arg("most_work"))
       .def("replay", &replay_log);
-  nb::class_<HeldFlow>(m, "Flow")
-      .def(nb::init<nb::object, const Doubles&, const Doubles&>())
-      .def("move", &HeldFlow::move)
-      .def("solve", &HeldFlow::solve);
+  nb::class_<Flow>(m, "Flow")
+      .def("__init__", &start_flow, nb::keep_alive<1, 2>())  // it refers to the core
+      .def("move", &move_flow)
+      .def("solve", &solve_flow);
 }
 
 }  // namespace a1gm

@@ -35,7 +35,7 @@ Lists transpose(const Lists& lists) {
 // Bits that are listed at once, also where there are fewer, which the next ones then
 // overwrite: how many there are in a word cannot be guessed.
 constexpr int kAtOnce = 8;
-constexpr uint64_t kTop = uint64_t{1} << 63;  // found where no bit is left
+constexpr uint64_t kTop = uint64_t{1} << 63;  // the result where no bit is left
 
 Lists lists_of_bits(const BitMask& mask) {
   const auto [bits, n, m, words] = mask;
@@ -116,32 +116,26 @@ bool is_kept_by_rows(const Lists& rows) {
   return !rows.lists_missing && static_cast<int64_t>(rows.index.size()) >= kManyCells;
 }
 
-namespace {
-
-// The root of x in a union-find forest; paths are halved on the way.
-int32_t find_root(int32_t* parent, int32_t x) {
-  while (parent[x] != x) {
-    const int32_t up = parent[x], next = parent[up];
-    if (next != up) parent[x] = next;  // seldom: stores would hold up the next search
-    x = next;
-  }
-  return x;
-}
-
-}  // namespace
-
 int64_t connected_blocks(const Lists& rows, std::vector<int32_t>& row_label,
                          std::vector<int32_t>& col_label) {
   std::vector<int32_t> all(static_cast<size_t>(rows.n_other));
   std::iota(all.begin(), all.end(), 0);
   int32_t* const parent = all.data();
+  const auto find_root = [parent](int32_t x) {  // paths are halved on the way
+    while (parent[x] != x) {
+      const int32_t up = parent[x], next = parent[up];
+      if (next != up) parent[x] = next;  // seldom: stores would hold up the next search
+      x = next;
+    }
+    return x;
+  };
   // Every row joins the columns it observes: a few full ones join them all.
   int64_t n_sets = rows.n_other;
   for (int64_t i = 0; i < rows.n && n_sets > 1; ++i) {
     int32_t root = -1;
     rows.each_observed(i, [&](int32_t j) {
       if (parent[j] == root) return;  // as most are, once a few rows have joined them
-      const int32_t other = find_root(parent, j);
+      const int32_t other = find_root(j);
       if (root < 0) root = other;
       if (other == root) return;
       parent[std::max(root, other)] = std::min(root, other);
@@ -157,12 +151,12 @@ int64_t connected_blocks(const Lists& rows, std::vector<int32_t>& row_label,
   for (int64_t i = 0; i < rows.n; ++i) {
     const int32_t first = rows.first_observed(i);
     if (first < 0) continue;
-    int32_t& label = label_of_root[find_root(parent, first)];
+    int32_t& label = label_of_root[find_root(first)];
     if (label < 0) label = n_blocks++;
     row_label[i] = label;
   }
   for (size_t j = 0; j < all.size(); ++j)
-    col_label[j] = label_of_root[find_root(parent, static_cast<int32_t>(j))];
+    col_label[j] = label_of_root[find_root(static_cast<int32_t>(j))];
   return n_blocks;
 }
 

@@ -146,8 +146,8 @@ std::vector<double> merge_sums(const Twins& twins, const double* sums, bool is_r
 // Weights that differ by rounding only are proportional.
 constexpr double kProportional = 0x1p-50;
 
-// Memory counts here: a sparse table may be most of what a machine holds. Rows own the
-// cells; the rows of a column are listed when two columns may be twins, not before.
+// Memory counts here: a sparse table may fill most of it. Cells are stored by row; the
+// rows of a column are listed only when two columns may be twins.
 class Peeler {
  public:
   explicit Peeler(const PairView& pairs)
@@ -393,7 +393,7 @@ class Peeler {
     out.core_rows.reserve(static_cast<size_t>(out.rows.n));
     out.R.reserve(static_cast<size_t>(out.rows.n));
     out.C.assign(out.core_cols.size(), 0.0);
-    const bool all_cols = out.rows.n_other == p_.n_cols;  // then no one is renamed
+    const bool all_cols = out.rows.n_other == p_.n_cols;  // then no column is renamed
     int64_t to = 0;
     for (int64_t i = 0; i < p_.n_rows; ++i) {
       if (!rows_[i].degree) continue;

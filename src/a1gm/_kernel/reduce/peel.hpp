@@ -14,7 +14,7 @@ enum class Step : int8_t { root, leaf, twin };
 // One step of the peeling. The row or column `gone` leaves the table:
 //   root      row `gone` and column `kept` are all that is left of their block
 //   leaf      `gone` observes only `kept` of the other side
-//   twin      `gone` has the pattern of `kept` of its own side and is added to it
+//   twin      `gone` has the pattern of `kept` on the same side and is added to it
 // Sums are those of the cells still in the table at that moment. `ratio` is the
 // weight of the leaf's cell, or weights of gone / weights of kept for twins.
 struct LogEntry {

@@ -21,6 +21,20 @@ double edge_flops(const Reduced& core) {
 constexpr double kLeastOverlap = 0.02;
 constexpr double kLeast = std::numeric_limits<double>::min();
 
+// The bound by overlap; infinite for weights, and for large sparse cores.
+double step_by_overlap(const Reduced& core, const double* w, const double* h,
+                       double gap) {
+  if (!core.rows.weight.empty() || is_kept_by_rows(core.rows) || has_lost_digits(core))
+    return kInfinity;
+  Overlap overlap(core.n_core_blocks);
+  for (size_t i = 0; i < core.R.size(); ++i)
+    overlap.add_row(core.row_label[i], core.R[i] / w[i]);
+  const std::vector<double>& rows = sum_of_rows(core);
+  for (size_t j = 0; j < core.C.size(); ++j)
+    overlap.add_column(core.col_label[j], h[j], rows[j], core.C[j]);
+  return overlap.step(gap, std::max(core.rows.n, core.rows.n_other));
+}
+
 }  // namespace
 
 bool has_lost_digits(const Reduced& core) {
@@ -71,19 +85,6 @@ double Overlap::step(double gap, int64_t longest) const {
     least = std::min(least, share);
   }
   return 2.0 * (gap + rounding_of_sums(longest)) / least;
-}
-
-double step_by_overlap(const Reduced& core, const double* w, const double* h,
-                       double gap) {
-  if (!core.rows.weight.empty() || is_kept_by_rows(core.rows) || has_lost_digits(core))
-    return kInfinity;
-  Overlap overlap(core.n_core_blocks);
-  for (size_t i = 0; i < core.R.size(); ++i)
-    overlap.add_row(core.row_label[i], core.R[i] / w[i]);
-  const std::vector<double>& rows = sum_of_rows(core);
-  for (size_t j = 0; j < core.C.size(); ++j)
-    overlap.add_column(core.col_label[j], h[j], rows[j], core.C[j]);
-  return overlap.step(gap, std::max(core.rows.n, core.rows.n_other));
 }
 
 double provable_gap(const double* C, int64_t n_cols) {

@@ -22,7 +22,7 @@ constexpr double kSettledStep = 5e-9;  // half of what a converged fit may be of
 // Whether margins are so small that float64 rounds them by more than others.
 bool has_lost_digits(const Reduced& core);
 
-// Of sums of so many numbers, one after the other.
+// Relative rounding of a sum of n numbers.
 double rounding_of_sums(int64_t n);
 
 // Where each row and column of the table is in the core; -1 when it was peeled off.
@@ -37,7 +37,7 @@ class Overlap {
   void add_row(int32_t block, double reach) {
     most_[block] = std::max(most_[block], reach);
   }
-  // A column, the sum of the rows that observe it, and its own sum.
+  // A column, the sum of the rows that observe it, and its sum.
   void add_column(int32_t block, double h, double sum_of_rows, double sum);
   // Bound of the step for this mismatch, in a table of so many rows or columns at most;
   // infinite when the overlap is too small for a bound.
@@ -48,17 +48,14 @@ class Overlap {
   std::vector<int64_t> n_;  // columns
 };
 
-// The same for a core; infinite for weights, and for large sparse cores.
-double step_by_overlap(const Reduced& core, const double* w, const double* h,
-                       double gap);
-
 // The cheapest bound of the step of a core for this mismatch: by overlap, or by as many
-// products as are worth it beside the elimination below. Infinite when neither tells.
+// products as are worth it beside the elimination below. Infinite when neither gives
+// one.
 double cheap_step(const Reduced& core, const double* w, const double* h, double gap,
                   int n_threads);
 
-// About the mismatch that such a bound settles, whatever else the core is like: currents
-// leave at the heaviest column, which has that share of them.
+// About the mismatch that such a bound settles in any core: currents leave at the heaviest
+// column, which has that share of them.
 double provable_gap(const double* C, int64_t n_cols);
 
 // Nodes by about their degree, least first. Entries may be stale: one counts if the node
@@ -118,7 +115,7 @@ struct Effort {
 // `h` hold the start and the result.
 //
 // A small core is eliminated until steps are tiny, from its larger side on unless parts of
-// it hang together by few cells. Others in the order that fills in least, until the cells
+// it are joined by few cells. Others in the order that fills in least, until the cells
 // are settled and the margins within tol; nothing when that would take too much work,
 // which is known before any number is computed.
 std::optional<Edges> settle(const Reduced& core, const PairView* table, const Effort& effort,

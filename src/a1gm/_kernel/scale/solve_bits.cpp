@@ -163,13 +163,13 @@ class BitRows {
 
 // -------------------------------------------------------------------------- weights
 constexpr int64_t kTileCells = 1 << 9;  // of rows that are read at once
-constexpr int kRounds = 64;  // of a search for what hangs together
+constexpr int kRounds = 64;  // of the search for connected rows
 constexpr double kLeastShare = 0.02;
 constexpr double kSmallestSum = 1e-280;  // below it squares of shares could vanish
 constexpr double kNear = 0.01;           // a gap at which the spread is measured
 constexpr double kSlack = 1e-6;
 
-// Whether all rows and columns with data hang together; "no" after a long search.
+// Whether all rows and columns with data are connected; false after a long search.
 bool are_one_block(const BitMask& mask, const double* R, const double* C) {
   std::vector<uint64_t> active(static_cast<size_t>(mask.words), 0), reached(active);
   for (int64_t j = 0; j < mask.m; ++j)
@@ -287,7 +287,7 @@ struct Spread {
   }
 };
 
-// By what factor cells may differ whose columns have the one or the other factors.
+// By what factor cells may differ between two sets of column factors.
 double factor_between(const std::vector<double>& one, const std::vector<double>& other) {
   double least = kInfinity, most = 0.0;
   for (size_t j = 0; j < one.size(); ++j) {

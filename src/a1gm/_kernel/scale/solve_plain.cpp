@@ -65,8 +65,8 @@ bool positive_margins(const BitMask& keys, const double* sums, std::vector<doubl
   }
   const auto n_positive =
       static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
-  // Sums of cells that nobody observed are 0: as many positive as observed ones means
-  // that they are the same.
+  // Sums of missing cells are 0: as many positive as observed ones means that they are
+  // the same.
   const auto positive = [](double x) { return x > 0.0; };
   return std::all_of(R.begin(), R.end(), positive) &&
          std::all_of(C.begin(), C.end(), positive) &&

@@ -1,4 +1,4 @@
-// Alternating scaling of a mask until its margins are those asked for.
+// Alternating scaling of a mask until it has the required margins.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct Sweeps {
   bool done = false;
 };
 
-// When to stop: the gap is within tol, the budget is spent, or the measured rate says
-// that more than `patience` sweeps would be needed. A slow iteration is within tol of
+// When to stop: the gap is within tol, the budget is spent, or at the measured rate
+// more than `patience` sweeps would be needed. A slow iteration is within tol of
 // the margins long before it is within tol of the factors: `polish` waits for both. A
 // quick one goes on to `aim` while a few more sweeps get there.
 struct Patience {
@@ -110,9 +110,9 @@ class Momentum {
 };
 
 // ---------------------------------------------------------------- masks kept by rows
-// A kind of rows knows where its threads begin, and has for each of them a place where
-// its columns collect; its reader sums x over the cells of some rows, and adds numbers of
-// rows to the columns that they observe.
+// A kind of rows has, for each thread, a first row and a buffer for the sums of the
+// columns; its reader sums x over the cells of some rows, and adds numbers of rows to the
+// columns that they observe.
 
 constexpr int64_t kMostRows = 16;  // that are read at once
 
