@@ -18,10 +18,10 @@ struct Pass {
   size_t n;
   std::pair<double*, nb::object> row_sums;
   std::pair<int32_t*, nb::object> ids;
-  Observation found;
+  Observed found;
 };
 
-nb::tuple wide_tuple(Observation& o, size_t n_rows) {
+nb::tuple wide_tuple(Observed& o, size_t n_rows) {
   const auto words = static_cast<size_t>(o.words);
   return nb::make_tuple(to_numpy(std::move(o.bits), {n_rows, words}),
                         to_numpy(std::move(o.positive), {n_rows, words}),
@@ -36,7 +36,7 @@ nb::tuple observe_parts(nb::handle parts, int n_threads, double scale,
                         int64_t table_cells, bool keep_table) {
   const Table table(parts);
   Pass pass(table, {n_threads, scale, table_cells, keep_table});
-  Observation& o = pass.found;
+  Observed& o = pass.found;
   const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
   const auto k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =
@@ -52,7 +52,7 @@ nb::tuple observe_weighted(nb::handle parts, nb::handle weights, int n_threads,
                            int64_t table_cells, bool is_exposure) {
   const Table table(parts), of_cells(weights);
   Pass pass(table, {n_threads, 1.0, table_cells, false, &of_cells.parts, is_exposure});
-  Observation& o = pass.found;
+  Observed& o = pass.found;
   const auto m = static_cast<size_t>(o.n_cols), k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =
       o.wide ? wide_tuple(o, pass.n)

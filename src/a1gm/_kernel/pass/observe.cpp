@@ -23,7 +23,7 @@ double alike(double sum, double own, double theirs) {
 
 template <typename T>
 void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
-                  Observation& out) {
+                  Observed& out) {
   Worker<T>& first = workers[0];
   std::vector<std::vector<int32_t>> renamed(workers.size());
   for (size_t t = 1; t < workers.size(); ++t) {
@@ -77,7 +77,7 @@ bool is_direct(const std::vector<Part>& parts, const Options& options) {
 
 template <typename T>
 void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
-                int32_t* ids, const Options& options, Observation& out) {
+                int32_t* ids, const Options& options, Observed& out) {
   static const Isa<T> isa = choose_isa<T>();
   std::atomic<bool> go_wide{false};
   const bool direct = is_direct<T>(parts, options);
@@ -121,9 +121,9 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
 
 }  // namespace
 
-Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
+Observed observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
                     int32_t* ids, const Options& options) {
-  Observation out;
+  Observed out;
   for (const Part& part : parts) out.n_cols += part.n_cols;
   out.words = (out.n_cols + 63) / 64;
   auto* const run =

@@ -29,7 +29,7 @@ struct Options {
   bool is_exposure = false;  // weights are exposures: cells are counts, not times them
 };
 
-struct Observation {
+struct Observed {
   int64_t n_cols = 0, words = 0;
   bool wide = false;
   int64_t n_patterns = 0;
@@ -50,7 +50,7 @@ struct Observation {
 // `row_sums` and `ids`, the pattern of each row, are the caller's arrays; the wide form has
 // no patterns. Rows of a pattern with weights have the sums that the weights of its first
 // row would give them.
-Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
+Observed observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
                     int32_t* ids, const Options& options);
 
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
