@@ -27,6 +27,7 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys, nam
     monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     with options.progress_bar(name, quiet=False) as show:
         show(1000, 0.5)
         show(2000, 1.0)
