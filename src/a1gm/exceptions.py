@@ -109,15 +109,9 @@ def separated(sentences: Iterable[Text]) -> list[Text]:
 class _Message:
     """Base of errors and warnings: a text in parts, and fields for programs.
 
-    Parameters
-    ----------
-    *text : str, Option, Call, See, or sequences of them
-        What is wrong.
-    advice : the same, optional
-        What to do, as sentences that follow the text.
-    **fields
-        Any of the attributes that the class declares. ``where`` is written before the
-        text: ``"sales.csv, line 3"``.
+    ``advice`` is what to do, as sentences that follow the text. ``fields`` are any of
+    the attributes that the class declares; ``where`` is written before the text:
+    ``"sales.csv, line 3"``.
     """
 
     parts: tuple[Part, ...]

@@ -22,13 +22,7 @@ def how_to_install(extra: str) -> str:
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package of an extra, or raise with how to install it.
-
-    Raises
-    ------
-    MissingExtraError
-        The package is not installed.
-    """
+    """Import an optional package of an extra, or raise with how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

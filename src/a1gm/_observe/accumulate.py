@@ -104,27 +104,13 @@ class Accumulator:
     many columns more. All are those of the data times ``2**-exponent``. Where patterns
     are too many, the bits of every row and the sums of the columns are kept instead.
 
-    Parameters
-    ----------
-    n_cols : int
-        Columns of the table.
-    scatter : bool
-        Keep the sums of the scatter of the cells, unless a piece lacks them.
-    rows : {None, "memory", "file"}
-        Where to keep the sum and the pattern of each row.
-    room : int
-        Rows for which there is room in memory from the beginning.
-    beyond : {None, "bits", "raise"}
-        What to do where the patterns need too much memory: nothing, keep the bits of
-        the rows, which have no signs, or raise TableTooLargeError.
-
-    Attributes
-    ----------
-    keeps_table, scatter : bool
-        Whether patterns, and the scatter of the cells, are kept so far.
+    The scatter is kept unless a piece lacks it. ``rows`` is "memory" or "file", where
+    the sum and the pattern of each row are kept, with ``room`` for some rows from the
+    beginning. ``beyond`` is what to do where patterns need too much memory: nothing,
+    keep the bits of the rows, which have no signs, or raise TableTooLargeError.
     """
 
-    keeps_table = True
+    keeps_table = True  # whether patterns are kept so far
 
     def __init__(
         self,

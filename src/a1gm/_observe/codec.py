@@ -67,12 +67,8 @@ def read_archive(
 ) -> Iterator[tuple[dict[str, Any], dict[str, AnyArray]]]:
     """Read content and arrays of an archive of ``size`` bytes.
 
-    Whatever the body raises on decoding them is an error of the archive.
-
-    Raises
-    ------
-    FileFormatError
-        Its message is the reason alone; the caller adds what was read.
+    Whatever the body raises on decoding them is an error of the archive: a
+    FileFormatError with the reason alone, to which the caller adds what was read.
     """
     try:
         with zipfile.ZipFile(file) as archive:

@@ -42,20 +42,10 @@ def observe(
 ) -> Patterns:
     """Observe a table once, and raise for cells that cannot be fitted.
 
-    Parameters
-    ----------
-    source : Rows or SparseRows
-        The table.
-    n_threads : int, optional
-        Threads for the pass; the cores available by default.
-    negatives : {"raise", "allow"}
-        What to do with cells below zero; None if the caller has no such option.
-    keep_table : bool
-        Keep the sums of every pattern, however many there are.
-    row_offset : int
-        Rows of the table before this piece, for messages.
-    scatter : bool
-        Keep the sums that the scatter of the cells needs, beside those of patterns.
+    ``negatives`` is None if the caller has no such option. ``keep_table`` keeps the
+    sums of every pattern, however many there are, and ``scatter`` those that the
+    scatter of the cells needs. ``row_offset`` counts rows before this piece, for
+    messages.
     """
     if isinstance(source, SparseRows):
         if source.weights is not None:

@@ -32,59 +32,34 @@ _need = partial(need, "a table of patterns")
 class Patterns:
     """Sums of the patterns and columns, and which cells are observed and positive.
 
-    Attributes
-    ----------
-    n_cols : int
-        Columns of the table.
-    keys : ndarray of uint64, shape (n, words), or None
-        Observed cells as bits, column 0 in the lowest.
-    positive : ndarray of uint64, or None
-        Positive cells as bits, where ``sums`` is None; None if all observed ones are.
-    ptr, cols : ndarray, or None
-        Instead of ``keys``: the columns of pattern i are ``cols[ptr[i]:ptr[i + 1]]``.
-    sums : ndarray, or None
-        Sums of the cells: (n, n_cols) beside ``keys``, else one per listed pair.
-    low : ndarray, or None
-        What rounding has left out of ``sums``.
-    row_margin, col_margin : ndarray, or None
-        Sums of the patterns and columns, where ``sums`` is None.
-    weights : ndarray, or None
-        Weights of the cells, one per listed pair; beside ``keys`` the user's array,
-        of any type and layout, in which those of missing cells do not count.
-    counts, zero_counts : ndarray of int64, or None
-        Rows of each pattern, and those that sum to 0. None where every row is one.
-    squares, logs : ndarray, or None
-        Scatter of the cells: sums of ``x² / r`` by pattern and column, r being the sum
-        of the row; the divergence of all rows from their means and the sum of r log r.
-    exponent : int
-        All sums are those of the data times ``2**-exponent``.
-    n_negative : int
-        Negative cells of the data.
-    sum_of_row : ndarray, or None
-        Sum of each row of the data, where rows are kept.
-    pattern_of_row : ndarray of int, or None
-        Pattern of each row; None where every row is one.
+    Fields are arrays or None: those present define the form. All sums are those of the
+    data times ``2**-exponent``.
     """
 
     n_cols: int
-    # Arrays or None, as described above: those present define the form.
-    keys: Any = None
+    keys: Any = None  # observed cells as bits, uint64, column 0 in the lowest
+    # Positive cells as bits where ``sums`` is None; None if all observed ones are.
     positive: Any = None
+    # Instead of ``keys``: the columns of pattern i are ``cols[ptr[i]:ptr[i + 1]]``.
     ptr: Any = None
     cols: Any = None
-    sums: Any = None
-    low: Any = None
-    row_margin: Any = None
+    sums: Any = None  # (n, n_cols) beside ``keys``, else one per listed pair
+    low: Any = None  # what rounding has left out of ``sums``
+    row_margin: Any = None  # sums of the patterns and columns, where ``sums`` is None
     col_margin: Any = None
+    # Weights of the cells, one per listed pair; beside ``keys`` the user's array, of
+    # any type and layout, in which those of missing cells do not count.
     weights: Any = None
-    counts: Any = None
-    zero_counts: Any = None
+    counts: Any = None  # rows of each pattern; None where every row is one
+    zero_counts: Any = None  # those of them that sum to 0
+    # Scatter of the cells: sums of ``x² / r`` by pattern and column, r being the sum of
+    # the row; the divergence of all rows from their means and the sum of r log r.
     squares: Any = None
     logs: Any = None
     exponent: int = 0
-    n_negative: int = 0
-    sum_of_row: Any = None
-    pattern_of_row: Any = None
+    n_negative: int = 0  # negative cells of the data
+    sum_of_row: Any = None  # of the data, where rows are kept
+    pattern_of_row: Any = None  # None where every row is one
 
     # ----------------------------------------------------------------------- sizes
     @property

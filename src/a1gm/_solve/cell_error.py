@@ -68,26 +68,15 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """Columns joined by the fitted cells; rows are fitted exactly.
+    """Columns joined by the fitted cells; rows are fitted exactly."""
 
-    Attributes
-    ----------
-    sums, fitted : ndarray
-        Column sums of the data and of the fit.
-    block : ndarray of int32
-        Component of each column; -1 for columns without data.
-    between : callable
-        Gives the product of the conductances between columns (and of a column with
-        itself, by its rows) with some potentials.
-    longest : int
-        Numbers in the longest sum, for its rounding.
-    """
-
-    sums: Floats
-    fitted: Floats
-    block: SmallInts
+    sums: Floats  # of the columns of the data
+    fitted: Floats  # of those of the fit
+    block: SmallInts  # component of each column; -1 for columns without data
+    # Gives the product of the conductances between columns (and of a column with
+    # itself, by its rows) with some potentials.
     between: Callable[[Floats], Floats]
-    longest: int
+    longest: int  # numbers in the longest sum, for its rounding
 
     @classmethod
     def of_core(cls, reduced: Reduced, w: Floats, h: Floats) -> Network:

@@ -26,19 +26,11 @@ class ColumnGraph:
     One component leads to another when some row is positive in the first and observes
     the second. A row belongs to the component of its positive columns, so the columns
     alone decide the fates of the missing cells of any row.
-
-    Attributes
-    ----------
-    label : ndarray of int32, shape (n_cols,)
-        Component of each column; -1 when nothing is observed in it.
-    n : int
-        Number of components; some may have no column.
-    edges : ndarray of int32, shape (n_edges, 2)
-        Pairs of different components, the first of which leads to the second.
     """
 
-    label: SmallInts
-    n: int
+    label: SmallInts  # component of each column; -1 when nothing is observed in it
+    n: int  # number of components; some may have no column
+    # Pairs of different components, the first of which leads to the second.
     edges: SmallInts = field(default_factory=lambda: np.zeros((0, 2), np.int32))
 
     @property

@@ -15,13 +15,7 @@ from a1gm._solve.factors import CoreSolution, Factors
 
 
 def expand_factors(reduced: Any, core: CoreSolution, patterns: Patterns) -> Factors:
-    """Replay the peeling and put each block on its scale.
-
-    Raises
-    ------
-    NotRepresentableError
-        The factor of a row or column leaves the range in which float64 has all digits.
-    """
+    """Replay the peeling and put each block on its scale."""
     row_sums = patterns.row_sums
     with np.errstate(all="ignore"):
         w, h, pattern_block, col_block, exact = reduced.replay(core.w, core.h)

@@ -24,18 +24,11 @@ class LongFile:
 
     Bad values are refused with their place; None for ``negatives`` leaves that to the
     fit, which may be one of many. ``reason`` is why the column of the values is needed,
-    for messages.
-
-    Attributes
-    ----------
-    table, frame : pyarrow.Table
-        All columns as they are, and the keys with the numbers.
-    n_filled, n_left : int
-        Pairs that were filled and left when the table was written; a pair may be in
-        several rows.
+    for messages. ``table`` has all columns as they are, ``frame`` the keys with the
+    numbers.
     """
 
-    n_filled = n_left = 0
+    n_filled = n_left = 0  # pairs, when written; a pair may be in several rows
 
     def __init__(
         self,

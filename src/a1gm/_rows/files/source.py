@@ -308,38 +308,18 @@ class Dialect:
 
 
 class Source:
-    """A file that is read in record batches; subclasses read one format each.
-
-    Attributes
-    ----------
-    file, options : InputFile, TableOptions
-        The file and the options to read it with.
-    schema : pyarrow.Schema
-        The columns of the batches; of a text table, all are text.
-    names, index : sequence of str
-        The columns, and those of them that are the index of a pandas frame.
-    kinds : dict or None
-        The kind of each column; None for text, which is settled by its cells.
-    n_rows : int or None
-        Number of rows, if it is known before the end of a pass.
-    position : int
-        Bytes read so far.
-    dialect : Dialect or None
-        How the file is written, if it is text.
-    hint : str
-        What the reader warns of.
-    """
+    """A file that is read in record batches; subclasses read one format each."""
 
     row_noun = "row"
     is_text = True  # whether the cells are text
-    kinds: dict[str, Kind] | None = None
-    index: tuple[str, ...] = ()
-    n_rows: int | None = None
-    position = 0
-    dialect: Dialect | None = None
-    hint = ""
+    kinds: dict[str, Kind] | None = None  # of columns; text is settled by its cells
+    index: tuple[str, ...] = ()  # columns that are the index of a pandas frame
+    n_rows: int | None = None  # if it is known before the end of a pass
+    position = 0  # bytes read so far
+    dialect: Dialect | None = None  # how the file is written, if it is text
+    hint = ""  # what the reader warns of
     names: list[str]
-    schema: pa.Schema
+    schema: pa.Schema  # of the batches; the columns of a text table are all text
 
     def __init__(self, file: InputFile, options: TableOptions) -> None:
         self.file, self.options = file, options

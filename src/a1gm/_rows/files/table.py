@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -105,38 +105,13 @@ class ColumnCounts:
 
 
 class TableFiles:
-    r"""One table in one file or several; columns are matched by name.
+    """One table in one file or several; columns are matched by name.
 
     The first file decides which columns are the table, by names and types (see
     `a1gm._rows.columns`). A typed file has types; in a text file a column's type is
     what all its cells are: numbers or missing, text, or the file is refused with the
     first cell that disagrees.
-
-    Attributes
-    ----------
-    names, id : tuple of str
-        The columns of the table, and those that label its rows; final after a pass.
-    passed_through : list of str
-        Columns of the first file that are not part of the table.
-    n_rows, counts : int, ColumnCounts, or None
-        Rows of all files, and what is in each column; None before a pass has ended.
-    empty, broken : list of str, dict
-        Files left out: without rows, and unreadable, with the errors.
-    warned : list of A1gmWarning
-        Warnings of the first pass.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from a1gm._rows.files.source import find_files
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
-    >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
-    >>> files = TableFiles(find_files(path), TableOptions())
-    >>> [piece.names for _, piece in files.pieces()], files.id
-    ([('x', 'y')], ('name',))
     """
-
-    backend: ClassVar[None] = None  # no frame library is behind the rows
 
     def __init__(
         self,
@@ -152,16 +127,16 @@ class TableFiles:
         self.reason = reason  # why the columns are needed: "the fit has"
         self.sources: list[Source] = []  # the files opened so far
         self.choice: Choice | None = None
-        self.names: tuple[str, ...] = ()
-        self.id: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()  # columns of the table; final after a pass
+        self.id: tuple[str, ...] = ()  # columns that label its rows
         self.col_labels: list[str] = []
-        self.passed_through: list[str] = []
+        self.passed_through: list[str] = []  # columns of the first file beside these
         self.n_cols = 0
-        self.n_rows: int | None = None
-        self.counts: ColumnCounts | None = None
-        self.empty: list[str] = []
-        self.broken: dict[str, A1gmError] = {}
-        self.warned: list[A1gmWarning] = []
+        self.n_rows: int | None = None  # of all files; None before a pass has ended
+        self.counts: ColumnCounts | None = None  # the same
+        self.empty: list[str] = []  # files left out: without rows
+        self.broken: dict[str, A1gmError] = {}  # and unreadable, with the errors
+        self.warned: list[A1gmWarning] = []  # in the first pass
         self._is_keeping = are_read_twice  # filled after the first pass
         self._kept: dict[tuple[int, int], Floats] = {}
         self._texts: dict[str, Others] = {}  # of text columns, to be checked
