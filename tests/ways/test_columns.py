@@ -318,6 +318,49 @@ def test_same_table_by_every_way(way, name, tmp_path):
     assert found.warned == wanted
 
 
+# --------------------------------------------------------- the same table once more
+SALES: Columns = {"jan": [1.0, 2, 3, 4, 5], "feb": [2.0, 4, 6, None, 10]}
+KEYS = ["shop", "variable"]
+SHOPS: Columns = {"shop": list("abcde"), **SALES}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning")
+def test_bools_are_not_data_in_pieces_or_in_an_assessment():
+    frame = pd.DataFrame({"open": [True, False, True, True, False], **SALES})
+    table = a1gm.PatternTable().update(frame[:2]).update(frame[2:])
+    assert list(table.solve().col_labels) == ["jan", "feb"]
+    numbers = a1gm.assess(frame[["jan", "feb"]], random_state=0)
+    assert a1gm.assess(frame, random_state=0) == numbers
+
+
+@pytest.mark.parametrize(
+    "fit_of",
+    [
+        lambda frame: a1gm.fit_many([frame])[0],
+        lambda frame: a1gm.fit_long(frame.melt("shop"), KEYS, "value"),
+        lambda frame: a1gm.fit_groups(
+            frame.melt("shop").assign(year=1), "year", KEYS, "value"
+        )[1],
+    ],
+)
+def test_fits_of_several_tables_read_a_frame_again(fit_of):
+    frame = pd.DataFrame(SHOPS)
+    filled = fit_of(frame).impute(frame)
+    assert filled["feb"].tolist() == pytest.approx([2, 4, 6, 8, 10])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_text_with_a_missing_cell_that_looks_like_numbers(make):
+    frame = make({"price": ["1,5", None, "3,5", "4,5", "2,5"], **SALES})
+    frames = [frame]
+    if make is pd.DataFrame:
+        types = {"types_mapper": pd.ArrowDtype}
+        frames += [frame.convert_dtypes(), pa.table(dict(frame)).to_pandas(**types)]
+    for one in frames:
+        with pytest.warns(DataHintWarning, match="text such as '1,5'"):
+            a1gm.fit(one)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", REFUSED)
 def test_tables_without_a_column_to_fit_are_refused(way, name, tmp_path):

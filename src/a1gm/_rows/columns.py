@@ -116,7 +116,7 @@ def choose(
     ids, asked, left_out = (
         dict.fromkeys(names_in(names)) for names in (id, columns, exclude)
     )
-    known = {plain_text(label) for label in fitted or ()}
+    known = {plain_text(label) for label in names_in(fitted)}
     if fitted is None:
         check_there(name, (*ids, *asked, *left_out), list(schema), LabelError)
     infers_ids = fitted is None and not ids and not has_index

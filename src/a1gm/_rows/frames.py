@@ -62,10 +62,11 @@ def library_of(X: Any) -> str:
 def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     """Read a frame; a column of a frame library is read as an array."""
     names = None if type(X).__name__ == "LazyFrame" else _checked_names(X, name)
+    has_rule = options.fitted is None and not options.every
     if names is not None and _are_table(names, options):
-        whole = _read_whole(X, names, takes_bools=options is not BY_RULE)
+        whole = _read_whole(X, names, takes_bools=not has_rule)
         if whole is not None:
-            if options is BY_RULE and (names.have_total or may_hint(whole)):
+            if has_rule and (names.have_total or may_hint(whole)):
                 warn_hints(whole, Choice(table=list(names)))
             return whole
     frame = open_frame(X, name)
@@ -84,7 +85,7 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
         rows.parts = [(_cells_of_pandas(native, names, name), None, None, 0)]
     else:
         _read_numbers(_with_numbers(frame, names, name), rows)
-    if options.fitted is None and not options.every:
+    if has_rule:
         choice = choice or Choice(table=list(names))
         others = set(choice.kinds).difference(choice.table)
         columns = {column: frame.get_column(column) for column in others}

@@ -31,6 +31,7 @@ NO_KEYS = ("bool", "other")  # kinds of columns that are not keys
 MOST_VALUES = 3  # number columns of a long table
 FEWEST_RISING = 6  # rows in which a column rises not by chance
 HINT_CELLS = 1 << 16  # of a frame that are looked at
+MISSING = ("", "NA", "NaN", "nan", "None", "<NA>")  # cells of text, written as text
 NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 _TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
@@ -248,7 +249,7 @@ def _about_text(head: _Head) -> Iterator[Text]:
         is_text = column in inferred and kinds[column] == "text"
         if not is_text or is_label(column, leads=True, is_first=False):
             continue
-        cells = [str(x) for x in list(head.first[column][:100]) if x not in (None, "")]
+        cells = [x for x in map(str, head.first[column][:100]) if x not in MISSING]
         how = sign_remedy(cells[0]) if cells and all(map(sign_remedy, cells)) else None
         if how is None and all(map(_PLAIN.fullmatch, cells)):
             how = "convert it to have numbers"
