@@ -6,7 +6,7 @@ import pytest
 from support.commands import CSV, run, run_executable
 
 from a1gm.cli import options
-from a1gm.cli.options import command_style, split_names
+from a1gm.cli.options import UsageError, command_style, split_names
 from a1gm.exceptions import Call, Option, See
 
 
@@ -20,6 +20,9 @@ def test_names_are_split_at_commas_outside_quotes():
     assert split_names(["a,b", "c"]) == ["a", "b", "c"]
     assert split_names(['"a,b",c']) == ["a,b", "c"]
     assert split_names(None) == []
+    assert split_names(['"x\ny",b']) == ["x\ny", "b"]
+    with pytest.raises(UsageError, match="a line break must be in double quotes"):
+        split_names(["x\ny"])
 
 
 @pytest.mark.parametrize("name", ["Reading a.csv", "Reading [/red].csv"])
@@ -74,7 +77,8 @@ def test_every_command_speaks_plainly(tmp_path, command, out, encoding):
         (Option("missing", ["it's"]), """--missing 'it'"'"'s'"""),
         (Option("columns"), "--columns"),
         (Option("columns", ["x y", "z"]), "--columns 'x y,z'"),
-        (Option("columns", ["a,b", "c"]), "--columns a,b --columns c"),
+        (Option("columns", ["a,b", "c"]), "--columns '\"a,b\",c'"),
+        (Option("missing", ["a,b", "c"]), "--missing a,b --missing c"),
         (Option("delimiter", "\t"), "--delimiter '\t'"),  # escaped when printed
         (Option("decimal", ","), "--decimal ','"),
         (Option("overwrite", True), "--overwrite"),

@@ -97,6 +97,27 @@ def test_columns_that_cannot_be_chosen(option):
         a1gm.fit(np.ones((2, 2)), **{option: ["x"]})
 
 
+def test_names_of_a_frame_that_another_thread_reads_are_not_taken(monkeypatch):
+    one, other = (pd.DataFrame(np.ones((3, 2)), columns=list(n)) for n in ("ab", "cd"))
+    a1gm.fit(one)
+    last, names = frames._last_index
+
+    def switch():
+        monkeypatch.setattr(frames, "_last_index", (last, names))
+        a1gm.fit(other)
+        return last()
+
+    monkeypatch.setattr(frames, "_last_index", (switch, names))
+    assert list(a1gm.fit(one).col_labels) == ["a", "b"]
+
+
+def test_the_name_of_the_columns_may_change():
+    frame = pd.DataFrame(np.ones((3, 2)), columns=pd.Index(["a", "b"], name="one"))
+    a1gm.fit(frame)
+    frame.columns.name = "two"
+    assert a1gm.fit(frame).to_frames()[1].index.name == "two"
+
+
 def test_an_index_labels_rows_unless_it_is_the_default():
     with pytest.warns(DataHintWarning, match="took 'year', 'note' as not part"):
         fit = a1gm.fit(FRAME.set_index("shop"))

@@ -51,7 +51,7 @@ def write_archive(
         "kind": kind,
         "content": content,
     }
-    text = json.dumps(header, ensure_ascii=False).encode()
+    text = json.dumps(header).encode()  # in ASCII: a lone surrogate has no UTF-8
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         archive.writestr(zipfile.ZipInfo(HEADER), text)  # without the time of day
         for name, array in arrays.items():

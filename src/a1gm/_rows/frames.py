@@ -205,31 +205,29 @@ def _properties(names: tuple[Any, ...]) -> tuple[bool, bool]:
     return are_data and not is_mixed, any(map(is_total, names))
 
 
-class _LastIndex:
-    """Names in the pandas Index that was read last: an Index is immutable.
-
-    A frame is read by its fit and again to be filled, and listing 4,000 names takes as
-    long as half of the fit.
-    """
-
-    reference: Any = staticmethod(lambda: None)
-    names = ColumnNames()
+# The pandas Index that was read last, and its names: an Index is immutable but for its
+# own name. A frame is read by its fit and again to be filled, and listing 4,000 names
+# takes as long as half of the fit. One tuple: other threads replace it as a whole.
+_last_index: tuple[Any, ColumnNames] = (lambda: None, ColumnNames())
 
 
 def _checked_names(X: Any, name: str) -> ColumnNames | None:
     """Column names of a frame, all of them different; None if it has none."""
+    global _last_index  # noqa: PLW0603
     columns = _columns_of(X)
     if columns is None:
         return None
     is_pandas = hasattr(columns, "get_indexer")
-    if is_pandas and _LastIndex.reference() is columns:
-        return _LastIndex.names
+    if is_pandas:
+        last, names = _last_index
+        if last() is columns and names.levels == tuple(columns.names):
+            return names
     names = ColumnNames(columns.tolist() if is_pandas else columns)
     _check_repeated(names, name)
     names.are_data, names.have_total = _properties(names)
     if is_pandas:
         names.levels = tuple(columns.names)
-        _LastIndex.reference, _LastIndex.names = ref(columns), names
+        _last_index = ref(columns), names
     return names
 
 

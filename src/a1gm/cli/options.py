@@ -195,7 +195,19 @@ TABLE_OPTIONS = {f.name for f in fields(Options)} - {"quiet", "overwrite", "debu
 
 def split_names(values: Collection[str] | None) -> list[str]:
     """Split names at commas; a name with a comma is in quotes, as in CSV."""
-    return list(chain.from_iterable(csv.reader(values or ())))
+    try:
+        return list(chain.from_iterable(csv.reader(values or ())))
+    except csv.Error as error:
+        raise UsageError(
+            "A name with a line break must be in double quotes, as in CSV."
+        ) from error
+
+
+def _joined(names: Collection[str]) -> str:
+    """Join names by commas, as `split_names` splits them."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def _unescaped(text: str | None) -> str | None:
@@ -289,8 +301,8 @@ def _option_text(option: Option) -> str:
     if value is None or value is True:
         return name
     values = value if isinstance(value, list) else [str(value)]
-    if not any("," in text for text in values):
-        values = [",".join(values)]
+    if isinstance(value, list) and name != "--missing":  # which takes one token
+        values = [_joined(value)]
     return " ".join(f"{name} {_quoted(text)}" for text in values)
 
 
@@ -298,10 +310,7 @@ def _call(call: Call) -> str:
     if call.function not in ("fit_long", "fit_groups"):
         return str(call)
     options = {option.name: option.value for option in call.options}
-    line = io.StringIO()
-    names = [*options["keys"], options["value"]]
-    csv.writer(line, lineterminator="").writerow(names)
-    long = f"--long {_quoted(line.getvalue())}"
+    long = f"--long {_quoted(_joined([*options['keys'], options['value']]))}"
     if "by" not in options:
         return long
     # The commands that take one table have no --by.
