@@ -37,9 +37,8 @@ from a1gm._fit.messages import (
     html_table,
     one_line,
     solver_in_words,
-    text_of_left_cells,
     text_of_unplaced_rows,
-    warn_undetermined,
+    warn_left,
 )
 from a1gm._fit.pattern import MissingPattern
 from a1gm._fit.place import FATES, Columns, Fates, UndeterminedCells, decided
@@ -617,12 +616,13 @@ class RankOneFit(Solution):
         filled = fill_table(
             X, placed if round is None else rounded_fills(placed, round)
         )
-        n_left, first_left = filled.left
-        if first_left is not None and (
-            on_undetermined is not None or not self._has_warned(n_left, rows)
-        ):
-            text = text_of_left_cells(n_left, rows.where(*first_left))
-            warn_undetermined(text, on_undetermined or self._on_undetermined)
+        warn_left(
+            filled.left,
+            rows,
+            on_undetermined,
+            self._on_undetermined,
+            lambda n: n == self.n_undetermined and self._table.is_same(rows),
+        )
         return filled.table
 
     def transform(self, X: Any, *, weights: Any = None, exposure: Any = None) -> Any:
@@ -741,12 +741,6 @@ class RankOneFit(Solution):
                 with suppress(NotRepresentableError, ParameterError):
                     kept[name] = getattr(self._scatter, name)
         return replace(table, source=None, **kept)
-
-    def _has_warned(self, n_left: int, source: AnyRows) -> bool:
-        """Whether the fit has warned of the cells that stay missing in this table."""
-        if self._on_undetermined != "warn":
-            return False
-        return n_left == self.n_undetermined and self._table.is_same(source)
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:

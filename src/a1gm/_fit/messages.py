@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, SupportsInt
@@ -13,8 +13,9 @@ import numpy as np
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, first_place
-from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Placed
+from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Left, Placed
 from a1gm._rows.labels import Names
+from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import SURELY_RIGHT
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -142,6 +143,24 @@ def warn_undetermined(text: Text, how: OnUndetermined) -> None:
         raise UndeterminedError(text)
     if how == "warn":
         warn_user(UndeterminedWarning(text))
+
+
+def warn_left(
+    left: Left,
+    rows: AnyRows,
+    how: OnUndetermined | None,
+    usual: OnUndetermined,
+    is_fitted: Callable[[int], bool],
+) -> None:
+    """Warn of cells that stay missing in filled rows; ``usual`` is how the fit did.
+
+    By default the fit's own warning is not repeated: ``is_fitted`` is whether the rows
+    are the fitted table, of which so many cells stay missing.
+    """
+    n, first = left
+    if first is None or (how is None and usual == "warn" and is_fitted(n)):
+        return
+    warn_undetermined(text_of_left_cells(n, rows.where(*first)), how or usual)
 
 
 def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:

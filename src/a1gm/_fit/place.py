@@ -96,11 +96,6 @@ class Columns:
         """How to treat cells below 0: as in the fit."""
         return "allow" if self.takes_negatives else None
 
-    @cached_property
-    def are_single(self) -> bool:
-        """Whether all columns have data and share a scale: every hole has a value."""
-        return self.graph.is_single
-
     def in_order(self, order: Ints | None) -> Columns:
         """The same columns in another order."""
         if order is None:
@@ -177,7 +172,7 @@ class Placed(Fills):
                 f"theirs in memory, with fit.impute(rows, {name}=...)."
             )
         self.columns, self.rows, self.otherwise = columns, rows, otherwise
-        self.is_plain = rows.weights is None and columns.are_single
+        self.is_plain = rows.weights is None and columns.graph.is_single
 
     @cached_property
     def _groups(self) -> Groups:
@@ -268,7 +263,7 @@ def by_kernel(
     files, with weights, or of several components.
     """
     is_dense = isinstance(rows, Rows) and rows.weights is None
-    if not (is_dense and columns.are_single):
+    if not (is_dense and columns.graph.is_single):
         return None
     warn_if_slow()
     found = []

@@ -88,7 +88,7 @@ def fitted_cells(columns: Columns, source: Any) -> Iterator[Cells]:
     """
     w: Any = None
     is_in_memory = hasattr(source, "weights")
-    if columns.are_single and is_in_memory and source.weights is None:
+    if columns.graph.is_single and is_in_memory and source.weights is None:
         w = columns.place(source).factors
     for i, j, x, v in observed_cells(source, columns.negatives):
         if w is not None:

@@ -33,7 +33,7 @@ class ColumnGraph:
     # Pairs of different components, the first of which leads to the second.
     edges: SmallInts = field(default_factory=lambda: np.zeros((0, 2), np.int32))
 
-    @property
+    @cached_property
     def is_single(self) -> bool:
         """Whether all columns have data and share a scale: every hole has a value."""
         return self.n == 1 and bool((self.label == 0).all())

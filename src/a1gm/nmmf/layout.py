@@ -76,33 +76,19 @@ class SharedTable:
 
 @dataclass(frozen=True, eq=False)
 class Entities:
-    """A set of entities with one factor each.
-
-    Attributes
-    ----------
-    name, size, labels
-        Name of the set, number of its entities, and their names or positions.
-    is_column : bool
-        Whether they are columns of the joint table.
-    start : int
-        Position of the first in the joint table; -1 for a set in tables of weight 0
-        only, which is not in it.
-    factor : ndarray
-        Factor of each entity, once the joint table is fitted.
-    blocks : ndarray of int, or 0
-        Block of each entity; any number for those without data.
-    stand_in : ndarray of int
-        For a set that is not in the joint table: position of the first entity there
-        with the block of each, which leads to the same cells; -1 without a block.
-    """
+    """A set of entities with one factor each, once the joint table is fitted."""
 
     name: Hashable
     size: int
-    labels: Any
-    is_column: bool
+    labels: Any  # names of the entities, or positions
+    is_column: bool  # whether they are columns of the joint table
+    # Position of the first in the joint table; -1 for a set in tables of weight 0 only,
+    # which is not in it.
     start: int
     factor: Floats = field(default_factory=lambda: np.zeros(0))
-    blocks: Any = 0
+    blocks: Any = 0  # block of each entity; any number for those without data
+    # For a set that is not in the joint table: position of the first entity there with
+    # the block of each, which leads to the same cells; -1 without a block.
     stand_in: Ints | None = None
 
     @property

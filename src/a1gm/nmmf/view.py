@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,9 @@ from a1gm._fit.fill import fill_table
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import (
     check_on_undetermined,
-    text_of_left_cells,
     text_of_unknown_cells,
     text_of_zeros,
-    warn_undetermined,
+    warn_left,
 )
 from a1gm._fit.place import (
     EMPTY,
@@ -190,17 +189,11 @@ class TableView:
         for name, (axis, fitted) in zip(self.table.sets, pairs, strict=True):
             check_same_entities(name, axis, fitted)
         filled = fill_table(X, Fills(rows, self.values))
-        n_left, first_left = filled.left
-        if first_left is not None:
-            if how is None and not self._has_warned(n_left, rows):
-                how = self.on_undetermined
-            if how is not None:
-                text = text_of_left_cells(n_left, rows.where(*first_left))
-                warn_undetermined(text, how)
+        warn_left(filled.left, rows, how, self.on_undetermined, partial(self._is, rows))
         return filled.table
 
-    def _has_warned(self, n_left: int, rows: Rows) -> bool:
-        """Whether the fit has warned of the cells that stay missing in this table."""
-        if self.on_undetermined != "warn" or not self.table.rows.parts:
-            return False
-        return n_left == len(self.undetermined) and same_cells(rows, self.table.rows)
+    def _is(self, rows: Rows, n_left: int) -> bool:
+        """Whether rows are the fitted table, of which so many cells stay missing."""
+        own = self.table.rows
+        is_same = bool(own.parts) and n_left == len(self.undetermined)
+        return is_same and same_cells(rows, own)
