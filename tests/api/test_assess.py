@@ -37,7 +37,7 @@ def test_multiplicative_tables_are_better_off_with_rank_1():
     assert best == "rank 1"
     frame = found.to_frame("pandas")
     assert list(frame.index) == list(found.scores)
-    assert found.skill == 1.0 - frame.iloc[0, 1] / frame.iloc[1, 1]
+    assert found.skill == pytest.approx(1.0 - frame.iloc[0, 1] / frame.iloc[1, 1])
     assert found.verdict in found._repr_html_()
     again = a1gm.assess(pd.DataFrame(sales()), random_state=0)
     assert again == found
@@ -93,6 +93,17 @@ def test_the_units_of_the_data_do_not_matter(exponent):
     )
     for name, score in expected.scores.items():
         np.testing.assert_allclose(found.scores[name][1:], score[1:], rtol=1e-9)
+
+
+def test_columns_without_spread_do_not_bring_in_the_unit():
+    X = sales()
+    X[:, 3], X[:, 5] = 7.0, 0.0
+    expected = a1gm.assess(X, random_state=0)
+    for factor in (1000.0, 0.001):
+        found = a1gm.assess(factor * X, random_state=0)
+        np.testing.assert_allclose(found.skill, expected.skill, rtol=1e-9)
+        for name, score in expected.scores.items():
+            np.testing.assert_allclose(found.scores[name][1:], score[1:], rtol=1e-9)
 
 
 # ----------------------------------------------------------- weights and exposures

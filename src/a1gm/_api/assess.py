@@ -255,7 +255,7 @@ class _Scorer:
         # Squares of cells near 1e300 or 1e-300 would leave float64.
         most = np.nanmax(np.abs(self.cells), axis=0)
         spread = most * np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
-        unit = np.where(spread > 0.0, spread, 1.0)[at % self.cells.shape[1]]
+        unit = _first_positive(spread, most, most.max())[at % self.cells.shape[1]]
         misses = np.abs(x - guesses)
         misses[misses <= EXACT * np.abs(x)] = 0.0
         methods = METHODS if is_ordered else METHODS[:-1]
@@ -292,6 +292,11 @@ def _skill(own: Floats, other: Floats, v: Floats, n_cells: int) -> tuple[float, 
     ratio = float(v @ own) / float(v @ other)
     off = v * (own - ratio * other) / float(v @ other)
     return 1.0 - ratio, math.sqrt(float(off @ off) * len(v) / n_cells)
+
+
+def _first_positive(*sizes: Any) -> Floats:
+    """The first size of each column that is not 0; 1 where all are."""
+    return np.select([size > 0.0 for size in sizes], sizes, 1.0)
 
 
 def _median(errors: Floats) -> float:
