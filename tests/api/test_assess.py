@@ -106,6 +106,15 @@ def test_columns_without_spread_do_not_bring_in_the_unit():
             np.testing.assert_allclose(found.scores[name][1:], score[1:], rtol=1e-9)
 
 
+def test_hidden_cells_are_a_fair_sample(fits):
+    rng = np.random.default_rng(1)
+    X = (rng.random((120, 80)) < 0.04).astype(float)
+    a1gm.assess(X, random_state=0)
+    some = X.any(axis=1)[:, None] & X.any(axis=0)
+    shares = [X[np.isnan(table) & some].mean() for table, *_ in fits]
+    assert np.mean(shares) > 0.8 * X[some].mean()  # some positive ones hold the table
+
+
 # ----------------------------------------------------------- weights and exposures
 def judged_by_hand(X, V, E, holes):
     """Scores of all methods by plain loops: X ~ E w h, cells of weight V."""

@@ -137,22 +137,24 @@ def assess(
 
 # ------------------------------------------------------------------- what is hidden
 def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Bools:
-    """Choose cells at random, outside a tree that keeps them knowable."""
+    """Choose cells at random, but for those without which others are not knowable."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     n, m = cells.shape
+    at = random.permutation(np.flatnonzero(~np.isnan(cells)))
+    wanted = max(round(share * len(at)), 1)
     # Older versions of SciPy take no longer numbers here.
-    i, j = (k.astype(np.int32) for k in np.nonzero(cells > 0.0))
-    order = 1.0 + random.permutation(len(i))
-    graph = csr_array((order, (i, n + j)), shape=(n + m, n + m))
-    tree = minimum_spanning_tree(graph).tocoo()
-    free = _within_components(cells, tree.row, tree.col) & ~np.isnan(cells)
+    i, j = (k.astype(np.int32) for k in np.divmod(at, m))
+    # A tree of positive cells stays, of those that come last in this order.
+    positive = np.flatnonzero(cells[i, j] > 0.0)
+    late = (len(at) - positive).astype(np.float64)
+    edges = i[positive], n + j[positive]
+    tree = minimum_spanning_tree(csr_array((late, edges), shape=(n + m, n + m))).tocoo()
+    free = _within_components(cells, tree.row, tree.col)
     free[tree.row, tree.col - n] = False
-    at = np.flatnonzero(free)
-    wanted = round(share * int((~np.isnan(cells)).sum()))
     hidden = np.zeros(n * m, bool)
-    hidden[random.permutation(at)[: max(wanted, 1)]] = True
+    hidden[at[free.ravel()[at]][:wanted]] = True
     return hidden.reshape(n, m)
 
 
