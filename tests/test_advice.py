@@ -103,14 +103,6 @@ def test_every_way_of_reading_a_file_is_an_option_of_the_command():
         assert f"--{name.replace('_', '-')}" in shown
 
 
-def test_the_weights_that_are_advised_work():
-    v = np.array([1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"np.broadcast_to\(v\[:, None\], X.shape\)"):
-        a1gm.fit(GOOD, weights=v)
-    fit = a1gm.fit(GOOD, weights=np.broadcast_to(v[:, None], GOOD.shape))
-    assert fit.converged
-
-
 def test_cells_left_missing_name_the_fallback():
     imputer = RankOneImputer().fit(GOOD)
     with pytest.warns(a1gm.exceptions.UndeterminedWarning, match='fallback="column"'):

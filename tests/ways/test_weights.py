@@ -7,6 +7,8 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -141,6 +143,83 @@ def test_weights_of_rows_in_the_estimator(table):
     model = RankOneNMF().fit(X, sample_weight=s)
     h = model.components_[0]
     np.testing.assert_allclose(h / h.sum(), right.h / right.h.sum(), rtol=RTOL)
+
+
+# ------------------------------------------------------ one number per row or column
+def shuffled(series):
+    return series.sample(frac=1.0, random_state=3)
+
+
+#: One number per row or per column, as a user may have it.
+LINES = {
+    "(n, 1)": lambda v, names: v[:, None] if names[0] == "r0" else v[None, :],
+    "1-D": lambda v, names: v,
+    "list": lambda v, names: v.tolist(),
+    "polars": lambda v, names: pl.Series(v),
+    "pyarrow": lambda v, names: pa.chunked_array([v]),
+    "Series": lambda v, names: pd.Series(v, index=names),
+    "Series in another order": lambda v, names: shuffled(pd.Series(v, index=names)),
+    "nullable Series": lambda v, names: pd.Series(v, index=names, dtype="Float64"),
+    "Series without labels": lambda v, names: pd.Series(v),
+    "one column": lambda v, names: (
+        pd.DataFrame({"years": v}, index=names)
+        if names[0] == "r0"
+        else pd.DataFrame([v], columns=names)
+    ),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("side", [0, 1])
+@words
+def test_one_number_per_row_or_column(word, side, line):
+    X, _ = counts()
+    frame = pd.DataFrame(X, [f"r{i}" for i in range(9)], names_of(X))
+    names = [frame.index, frame.columns][side]
+    v = np.linspace(0.5, 4.0, X.shape[side])
+    full = np.broadcast_to(v[:, None] if side == 0 else v, X.shape)
+    given = LINES[line](v, names)
+    fit, right = a1gm.fit(frame, **{word: given}), a1gm.fit(X, **{word: full})
+    close(fit.reconstruct(), right.reconstruct())
+    new = frame + 1.0
+    close(fit.impute(new, **{word: given}), right.impute(X + 1.0, **{word: full}))
+    stored = sparse_table(X)
+    if not line.startswith(("Series", "nullable", "one")):
+        sparse = a1gm.fit(stored, absent="missing", **{word: given})
+        close(sparse.col_factor, right.col_factor)
+    close(
+        a1gm.fit(frame, **{word: given}).uncertainty().totals().se,
+        right.uncertainty().totals().se,
+    )
+
+
+@words
+def test_labels_decide_where_lengths_do_not(word):
+    X, _ = counts(6, 6)
+    rows, cols = list("uvwxyz"), list("abcdef")
+    v = np.linspace(0.5, 4.0, 6)
+    frame = pd.DataFrame(X, rows, cols)
+    for names, full in ((rows, v[:, None]), (cols, v[None])):
+        fit = a1gm.fit(frame, **{word: pd.Series(v, index=names)})
+        close(fit.reconstruct(), a1gm.fit(X, **{word: full}).reconstruct())
+    for unclear in (v, pd.Series(v), v.tolist()):
+        with pytest.raises(WeightsError, match="6 rows and 6 columns") as error:
+            a1gm.fit(frame, **{word: unclear})
+        for shape in ((-1, 1), (1, -1)):
+            assert f"np.reshape({word}, {shape})" in str(error.value)
+            a1gm.fit(frame, **{word: np.reshape(unclear, shape)})
+    with pytest.raises(LabelError, match="neither those of the rows"):
+        a1gm.fit(frame, **{word: pd.Series(v, index=list("uvwxyq"))})
+    with pytest.raises(WeightsError, match="has 4 numbers, but X has 6 rows"):
+        a1gm.fit(frame, **{word: v[:4]})
+
+
+def test_a_sparse_table_with_one_number_per_row_is_not_spread_out():
+    n = 200_000
+    cells = np.arange(1.0, n + 1), (np.arange(n), np.arange(n) % 50_000)
+    X = sp.csr_array(cells, shape=(n, 50_000))
+    fit = a1gm.fit(X, exposure=np.full(n, 2.0), absent="missing")
+    close(fit.row_factor * 2.0, a1gm.fit(X, absent="missing").row_factor)
 
 
 # ------------------------------------------------------- exposures: counts over rates
@@ -320,9 +399,8 @@ def test_weights_of_nothing():
             a1gm.fit(X, exposure=nothing)
     with pytest.raises(WeightsError, match="All weights are zero"):
         a1gm.fit(X, weights=E * 0.0)
-    for wrong in (E[0], np.full(E.shape, "a")):
-        with pytest.raises(ValueError, match="weights"):
-            a1gm.fit(X, weights=wrong)
+    with pytest.raises(ValueError, match="weights"):
+        a1gm.fit(X, weights=np.full(E.shape, "a"))
     fit = a1gm.fit(X, weights=E)
     for use in (a1gm.fit, fit.impute, fit.transform):
         with pytest.raises(WeightsError, match=r"weights\[0, 0\] = nan is NaN"):

@@ -94,12 +94,14 @@ def fit(
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
         The input is never modified.
-    weights : array or sparse table of shape (n_rows, n_cols), optional
+    weights : table of shape (n_rows, n_cols), or one number per row or column, optional
         Non-negative weight of each cell; 0 means that the cell is ignored: the fit
-        counts it as missing, and ``impute`` keeps the value that X has there. A SciPy
-        sparse table of weights goes with a sparse X and stores a weight for every cell
-        that X stores; ``absent`` must then be ``"missing"``.
-    exposure : array or sparse table of shape (n_rows, n_cols), optional
+        counts it as missing, and ``impute`` keeps the value that X has there. A Series
+        is matched with the rows or the columns by its labels, an array by its shape:
+        (n_rows, 1), (1, n_cols), or the length where that decides. A SciPy sparse
+        table of weights goes with a sparse X and stores a weight for every cell that X
+        stores; ``absent`` must then be ``"missing"``.
+    exposure : as ``weights``, optional
         How much there was to count in each cell: years at risk, hours, area. The
         factors are rates, ``X[i, j] ≈ exposure[i, j] w[i] h[j]`` (Poisson regression
         with an offset), the same as ``fit(X / exposure, weights=exposure)``; fills,
@@ -192,10 +194,8 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell. The
         input is never modified.
-    weights : array or sparse table of shape (n_rows, n_cols), optional
-        Non-negative weight of each cell; 0 means that the cell is ignored.
-    exposure : array or sparse table of shape (n_rows, n_cols), optional
-        How much there was to count in each cell, as in ``a1gm.fit``.
+    weights, exposure : table, or one number per row or column, optional
+        As in ``a1gm.fit``.
     **options
         As in ``a1gm.fit``.
 

@@ -15,7 +15,7 @@ from a1gm._base.types import Absent, Bools, Floats, Ints
 from a1gm._base.words import counted, named
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, columns_like
-from a1gm._rows.labels import first_difference, plain_text, text_of_label
+from a1gm._rows.labels import first_difference, positions_among, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import weights_or_exposure, with_weights
@@ -143,8 +143,7 @@ class Table:
             return None
         text = ""
         if labels is not None and own is not None:
-            place = {plain_text(name): j for j, name in enumerate(own)}
-            found = [place.get(plain_text(name), -1) for name in labels]
+            found = positions_among(own, labels)
             if is_right and sorted(found) == list(range(n_cols)):
                 return np.array(found, np.int64)
             lost = [own[j] for j in sorted(set(range(n_cols)) - set(found))]

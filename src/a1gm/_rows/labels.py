@@ -158,6 +158,12 @@ def first_difference(labels: Any, others: Any) -> int | None:
     return None
 
 
+def positions_among(labels: Any, others: Any) -> list[int]:
+    """Position among labels of each of the others, by its text; -1 for an unknown."""
+    place = {plain_text(label): k for k, label in enumerate(labels)}
+    return [place.get(plain_text(other), -1) for other in others]
+
+
 def _only_count(labels: Any) -> bool:
     """Whether labels are the positions themselves: 0, 1, 2, ..."""
     n = len(labels)

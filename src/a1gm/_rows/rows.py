@@ -285,11 +285,6 @@ def check_shape(X: AnyArray, name: str) -> None:
         advice = " To fit a file use a1gm.fit_file(path)." if kind == "str" else ""
     elif X.ndim > 2:
         advice = f" For a stack of tables use a1gm.fit_many({name})."
-    elif name == "weights":
-        advice = (
-            " Give each cell its weight: np.broadcast_to(v[:, None], X.shape) repeats "
-            "one weight per row, np.broadcast_to(v, X.shape) one per column."
-        )
     else:
         advice = (
             " Reshape your data using array.reshape(-1, 1) if it is a single column or "

@@ -7,12 +7,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from a1gm._base.words import counted
 from a1gm._rows.columns import columns_like
-from a1gm._rows.labels import check_same_labels
+from a1gm._rows.frames import library_of
+from a1gm._rows.labels import check_same_labels, first_difference, positions_among
 from a1gm._rows.read import AnyRows, is_sparse, read_input
-from a1gm._rows.rows import Rows
+from a1gm._rows.rows import Rows, read_array, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import ParameterError, WeightsError
+from a1gm.exceptions import LabelError, ParameterError, WeightsError
 
 Name: TypeAlias = Literal["weights", "exposure"]
 
@@ -51,13 +53,87 @@ def with_weights(
 
 
 def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
-    """Weights as a table of the same shape and labels."""
-    columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
-    V: Rows = replace(read_input(given, name=name, columns=columns), name=name)
+    """Weights as a table of the same shape and labels; repeated ones take no memory."""
+    V = _given_weights(given, rows, name)
+    if (V.n_rows, V.n_cols) == (rows.n_rows, rows.n_cols):
+        return V
+    full = table_of(np.broadcast_to(V.cells, (rows.n_rows, rows.n_cols)))
+    labels = {"row_labels": rows.row_labels, "col_labels": rows.col_labels}
+    return replace(full, name=name, **labels)
+
+
+def _given_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
+    """Weights as passed: one per cell, or a single column or row of them."""
+    if _is_line(given):
+        V = _read_line(given, rows, name)
+    else:
+        columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
+        V = read_input(given, name=name, columns=columns)
+    V = replace(V, name=name)
     _check_shape(V, rows)
-    check_same_labels("row", V.row_labels, rows.row_labels, name, "X")
-    check_same_labels("column", V.col_labels, rows.col_labels, name, "X")
+    if V.n_rows == rows.n_rows:
+        check_same_labels("row", V.row_labels, rows.row_labels, name, "X")
+    if V.n_cols == rows.n_cols:
+        check_same_labels("column", V.col_labels, rows.col_labels, name, "X")
     return V
+
+
+def _is_line(given: Any) -> bool:
+    """Whether weights have one dimension: a Series, an array, an Arrow column, a list.
+
+    Nothing is computed for this.
+    """
+    library = library_of(given)
+    if hasattr(given, "columns") or library.startswith("dask"):
+        return False
+    if isinstance(given, list | tuple):
+        return not any(np.ndim(one) for one in given)
+    return library == "pyarrow" or len(getattr(given, "shape", ())) == 1
+
+
+def _read_line(given: Any, rows: AnyRows, name: Name) -> Rows:
+    """One number per row or per column, found by labels, else by length."""
+    line = read_array(np.asanyarray(given).reshape(-1, 1), name)
+    labels = given.index if hasattr(given, "iloc") else None
+    n, sides = line.n_rows, (rows.row_labels, rows.col_labels)
+    fits = [length == n for length in (rows.n_rows, rows.n_cols)]
+    orders: list[Any] = [
+        [] if labels is None or others is None else positions_among(labels, others)
+        for others in sides
+    ]
+    matches = [sorted(order) == list(range(n)) for order in orders]
+    if not any(matches):
+        orders = [slice(None)] * 2
+        matches = [
+            fit and first_difference(labels, others) is None
+            for fit, others in zip(fits, sides, strict=True)
+        ]
+    if sum(matches) != 1:
+        raise _unclear(name, n, rows, fits, matches)
+    numbers = line.cells[orders[matches.index(True)]]
+    return table_of(numbers if matches[0] else numbers.T)
+
+
+def _unclear(
+    name: Name, n: int, rows: AnyRows, fits: list[bool], matches: list[bool]
+) -> WeightsError | LabelError:
+    """Return the error for numbers that do not match exactly one side of the table."""
+    shape = f"X has {counted(rows.n_rows, 'row')} and {counted(rows.n_cols, 'column')}"
+    if any(fits) and not any(matches):
+        return LabelError(
+            f"The labels of {name} are neither those of the rows of X nor those of its "
+            f"columns. Pass {name}.to_numpy() if the order is that of X."
+        )
+    link, advice = "but", "Pass one number per row, per column or per cell."
+    if all(matches):
+        link, advice = (
+            "and",
+            (
+                f"Pass np.reshape({name}, (-1, 1)) for one number per row, or "
+                f"np.reshape({name}, (1, -1)) for one per column."
+            ),
+        )
+    return WeightsError(f"{name} has {counted(n, 'number')}, {link} {shape}. {advice}")
 
 
 def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
@@ -72,9 +148,10 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
         V = replace(V, name=name)
         _check_shape(V, rows)
     else:
-        V = _dense_weights(given, rows, name)
+        V = _given_weights(given, rows, name)
     check_weights(V)
-    stored = V.values_at(rows.row_of_cell, rows.cols)
+    i, j = rows.row_of_cell, rows.cols
+    stored = V.values_at(i * (V.n_rows > 1), j * (V.n_cols > 1))
     without = np.isnan(stored) & ~rows.missing
     if name == "weights" and without.any():
         row, col = rows.position(int(without.argmax()))
@@ -87,10 +164,13 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
 
 
 def _check_shape(V: AnyRows, rows: AnyRows) -> None:
-    if (V.n_rows, V.n_cols) != (rows.n_rows, rows.n_cols):
+    repeats = isinstance(V, Rows)
+    lengths = (V.n_rows, rows.n_rows), (V.n_cols, rows.n_cols)
+    if any(n != own and not (repeats and n == 1) for n, own in lengths):
         raise WeightsError(
             f"{V.name} has shape ({V.n_rows}, {V.n_cols}), but X has "
-            f"shape ({rows.n_rows}, {rows.n_cols}). Pass one number per cell."
+            f"shape ({rows.n_rows}, {rows.n_cols}). Pass one number per cell, per row "
+            "or per column."
         )
 
 
