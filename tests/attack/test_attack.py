@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("flint")
 
-import a1gm
-from attack import compare
 from attack.__main__ import judge_apart, new_worker
 from attack.judge import judge
 from attack.oracle import truth_of
@@ -98,23 +94,3 @@ def test_long_double_and_balls_agree():
         a, b = (solve(X, exact=exact).cells for exact in (False, True))
         off = np.abs(a / b - 1.0)
         assert np.nanmax(off, initial=0.0) < 1e-12
-
-
-# -------------------------------------------------------------- two installs compared
-def test_an_install_agrees_with_itself_and_differences_are_found():
-    install = str(Path(a1gm.__file__).parents[1])
-    todo = [(name, 0) for name in compare.KINDS if name != "dask_collections"]
-    for (name, _), (old, new) in zip(
-        todo, compare.ask_both([install, install], todo), strict=True
-    ):
-        assert "question" not in old, (name, old)
-        assert compare.compare(old, new) == {}, name
-    number, nothing, refused = 1.0, np.array([nan]), compare.Raised("ValueError", "")
-    for a, b, category in (
-        (number, 1.0 + 1e-8, "numbers"),
-        (np.array([1.0]), nothing, "NaN places"),
-        (number, refused, "raises ValueError for nothing"),
-        ({"cells": [1.0]}, {"cells": [1.0 + 1e-12]}, None),
-        (["a"], ["b"], "value"),
-    ):
-        assert compare.differ(a, b, compare.RTOL) == category
