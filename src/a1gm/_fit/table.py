@@ -196,7 +196,8 @@ class Table:
                 f"with {name}=."
             )
         else:
-            return with_weights(source, name, given)  # type: ignore[no-any-return]
+            rows: AnyRows = with_weights(source, name, given)
+            return rows
         raise ParameterError(text)
 
     def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:

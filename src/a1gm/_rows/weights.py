@@ -64,8 +64,8 @@ def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
 
 def _given_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
     """Weights as passed: one per cell, or a single column or row of them."""
-    if _is_line(given):
-        V = _read_line(given, rows, name)
+    if _is_vector(given):
+        V = _read_vector(given, rows, name)
     else:
         columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
         V = read_input(given, name=name, columns=columns)
@@ -78,7 +78,7 @@ def _given_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
     return V
 
 
-def _is_line(given: Any) -> bool:
+def _is_vector(given: Any) -> bool:
     """Whether weights have one dimension: a Series, an array, an Arrow column, a list.
 
     Nothing is computed for this.
@@ -91,11 +91,11 @@ def _is_line(given: Any) -> bool:
     return library == "pyarrow" or len(getattr(given, "shape", ())) == 1
 
 
-def _read_line(given: Any, rows: AnyRows, name: Name) -> Rows:
+def _read_vector(given: Any, rows: AnyRows, name: Name) -> Rows:
     """One number per row or per column, found by labels, else by length."""
-    line = read_array(np.asanyarray(given).reshape(-1, 1), name)
+    vector = read_array(np.asanyarray(given).reshape(-1, 1), name)
     labels = given.index if hasattr(given, "iloc") else None
-    n, sides = line.n_rows, (rows.row_labels, rows.col_labels)
+    n, sides = vector.n_rows, (rows.row_labels, rows.col_labels)
     fits = [length == n for length in (rows.n_rows, rows.n_cols)]
     orders: list[Any] = [
         [] if labels is None or others is None else positions_among(labels, others)
@@ -110,7 +110,7 @@ def _read_line(given: Any, rows: AnyRows, name: Name) -> Rows:
         ]
     if sum(matches) != 1:
         raise _unclear(name, n, rows, fits, matches)
-    numbers = line.cells[orders[matches.index(True)]]
+    numbers = vector.cells[orders[matches.index(True)]]
     return table_of(numbers if matches[0] else numbers.T)
 
 
@@ -118,7 +118,6 @@ def _unclear(
     name: Name, n: int, rows: AnyRows, fits: list[bool], matches: list[bool]
 ) -> WeightsError | LabelError:
     """Return the error for numbers that do not match exactly one side of the table."""
-    shape = f"X has {counted(rows.n_rows, 'row')} and {counted(rows.n_cols, 'column')}"
     if any(fits) and not any(matches):
         return LabelError(
             f"The labels of {name} are neither those of the rows of X nor those of its "
@@ -126,14 +125,15 @@ def _unclear(
         )
     link, advice = "but", "Pass one number per row, per column or per cell."
     if all(matches):
-        link, advice = (
-            "and",
-            (
-                f"Pass np.reshape({name}, (-1, 1)) for one number per row, or "
-                f"np.reshape({name}, (1, -1)) for one per column."
-            ),
+        link = "and"
+        advice = (
+            f"Pass np.reshape({name}, (-1, 1)) for one number per row, or "
+            f"np.reshape({name}, (1, -1)) for one per column."
         )
-    return WeightsError(f"{name} has {counted(n, 'number')}, {link} {shape}. {advice}")
+    return WeightsError(
+        f"{name} has {counted(n, 'number')}, {link} X has "
+        f"{counted(rows.n_rows, 'row')} and {counted(rows.n_cols, 'column')}. {advice}"
+    )
 
 
 def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:

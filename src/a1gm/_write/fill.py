@@ -411,7 +411,7 @@ class CsvWriter:
         self._encoder = None if is_utf8 else codecs.getincrementalencoder(codec)()
         if dialect.bom and is_utf8:
             sink.write(codecs.BOM_UTF8)
-        header = list(map(pa.array, zip(schema.names, strict=True)))  # one row
+        header = [pa.array([name]) for name in schema.names]
         self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -521,7 +521,8 @@ class TableFiles:
                 decimal=self.options.decimal if head.source.is_text else ".",
             )
         for source in self.sources:
-            self.warned += [DataHintWarning(source.hint)] if source.hint else []
+            if source.hint:
+                self.warned.append(DataHintWarning(source.hint))
         self.warned += self._left_out_files()
         for warning in self.warned:
             warn_user(warning)
