@@ -352,6 +352,64 @@ def test_a_sparse_table_keeps_the_exposure_of_stored_cells():
         a1gm.fit(stored, exposure=E, absent="zero")
 
 
+def test_predicted_cells_are_in_units_of_the_counts():
+    X, E = counts()
+    E[2, 3], E[3, 2] = 0.0, np.nan
+    X[2, 3] = X[3, 2] = np.nan
+    fit, (i, j) = a1gm.fit(X, exposure=E), np.indices(X.shape)
+    np.testing.assert_array_equal(fit.predict(i, j), fit.reconstruct())
+    assert fit.predict(2, 3) == 0.0
+    assert np.isnan(fit.predict(3, 2))
+    rate = fit.row_factor[3] * fit.col_factor[2]
+    close(fit.predict(3, 2, exposure=7.0), 7.0 * rate)
+    close(fit.predict(3, [2, 2], exposure=[1.0, 2.0]), [rate, 2.0 * rate])
+    stored = sp.csr_array(np.nan_to_num(X))
+    sparse = a1gm.fit(stored, exposure=E, absent="missing")
+    truth = np.where(np.nan_to_num(X) > 0.0, fit.predict(i, j), np.nan)
+    close(sparse.predict(i, j), truth)
+    other = pickle.loads(pickle.dumps(fit))
+    close(other.predict(3, 2, exposure=7.0), 7.0 * rate)
+    with pytest.raises(ParameterError, match="has kept no exposure"):
+        other.predict(3, 2)
+    with pytest.raises(ParameterError, match="made without exposure"):
+        a1gm.fit(X).predict(3, 2, exposure=7.0)
+    for wrong in (-1.0, np.inf):
+        with pytest.raises(WeightsError, match="must be finite and >= 0"):
+            fit.predict(3, 2, exposure=wrong)
+
+
+def test_an_unknown_exposure_of_a_cell_of_rate_zero_is_unknown():
+    X = np.array([[4.0, 6.0, 2.0], [0.0, np.nan, 0.0], [2.0, 3.0, 1.0]])
+    E = np.ones((3, 3))
+    E[1, 1] = np.nan
+    fit = a1gm.fit(X, exposure=E)
+    assert fit.fate(1, 1) == "zero"
+    u = fit.uncertainty("poisson")
+    found = fit.impute(X)[1, 1], fit.reconstruct()[1, 1], fit.predict(1, 1)
+    assert np.isnan([*found, u.standard_error(1, 1)]).all()
+    assert np.isnan([bound[1, 1] for bound in u.interval(X)]).all()
+    E[1, 1] = 0.0
+    assert a1gm.fit(X, exposure=E).reconstruct()[1, 1] == 0.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse_table])
+def test_rows_of_unknown_exposure_are_placed_alone_as_among_others(form):
+    X, E = counts()
+    options = {"absent": "missing"} if form is sparse_table else {}
+    fit = a1gm.fit(form(X), exposure=E, **options)
+    X[4, 1], E[4] = np.nan, np.nan
+    for use in (fit.transform, fit.divergence_of):
+        among, alone = use(form(X), exposure=E), use(form(X[4:5]), exposure=E[4:5])
+        if use == fit.transform:
+            assert np.isnan([among[4], *alone]).all()
+        else:
+            assert alone == 0.0
+    if form is np.asarray:
+        filled = fit.impute(X, exposure=E)[4:5]
+        np.testing.assert_array_equal(fit.impute(X[4:5], exposure=E[4:5]), filled)
+        assert np.isnan(filled[0, 1])
+
+
 def test_a_saved_fit_has_no_exposure(tmp_path):
     X, E = counts(30, 6, kinds=3)
     other = loaded(a1gm.fit(X, exposure=E), tmp_path)

@@ -41,7 +41,14 @@ from a1gm._fit.messages import (
     warn_left,
 )
 from a1gm._fit.pattern import MissingPattern
-from a1gm._fit.place import FATES, Columns, Fates, UndeterminedCells, decided
+from a1gm._fit.place import (
+    FATES,
+    Columns,
+    Fates,
+    UndeterminedCells,
+    decided,
+    with_exposure,
+)
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.save import save_fit
 from a1gm._fit.sure.arguments import Dispersion
@@ -299,7 +306,7 @@ class RankOneFit(Solution):
         return paired(rows.find(i), columns.find(j))
 
     # ---------------------------------------------------------------- fitted values
-    def predict(self, rows: Any, columns: Any = None) -> Any:
+    def predict(self, rows: Any, columns: Any = None, *, exposure: Any = None) -> Any:
         """Fitted values of cells that are named by their labels.
 
         Parameters
@@ -309,13 +316,16 @@ class RankOneFit(Solution):
             ``columns``, the rows as in ``fate``.
         columns : label or array of labels, optional
             The columns, paired with the rows.
+        exposure : number or array, optional
+            For a fit with exposure: that of each pair, where it is not the one that
+            the fit was made with.
 
         Returns
         -------
         ndarray, or float for a single cell
-            One value per row of the frame, or of the shape of the labels; NaN where
-            the data determine none (``fate`` says why), and for labels that the fit
-            does not know.
+            One value per row of the frame, or of the shape of the labels, in units of
+            X; NaN where the data determine none (``fate`` says why), for labels that
+            the fit does not know, and where the exposure is not known.
 
         Warns
         -----
@@ -335,14 +345,20 @@ class RankOneFit(Solution):
         array([2., 6.])
         """
         long = self._table.long
-        return predicted(self._finders, self._fitted, long, rows, columns)
+        given = self._table.exposure_of_pairs(exposure)
+        return predicted(self._finders, self._fitted, long, rows, columns, given)
 
-    def _fitted(self, rows: Ints, cols: Ints) -> Floats:
+    def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:
         """Fitted values of cells by positions; NaN if undetermined."""
+        if exposure is None and self.has_exposure:
+            exposure = self._table.exposure_at(rows, cols)
+        w, h = self._rows.at(rows), self.col_factor[cols]
         with np.errstate(over="ignore"):
-            values: Floats = self._rows.at(rows) * self.col_factor[cols]
+            values = w * h if exposure is None else product(w, h, exposure)
         if not self._is_plain:
             decided(values, self._fates.of_cells(rows, cols))
+        if exposure is not None:
+            with_exposure(values, exposure)
         check_cells(values)
         return values
 
@@ -525,7 +541,7 @@ class RankOneFit(Solution):
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
-        """Return the rank-1 table; NaN where the data do not determine a value.
+        """Return the rank-1 table in units of X; NaN where no value is determined.
 
         Parameters
         ----------
@@ -550,7 +566,7 @@ class RankOneFit(Solution):
                 # An observed cell always has a value, if only 0.
                 decided(table[start:stop], self._fates.of_rows(start, stop))
         if exposures is not None:
-            table[E == 0.0] = 0.0
+            with_exposure(table, E)
         check_cells(table)
         backend = self._table.backend
         if backend is None:

@@ -16,10 +16,15 @@ from a1gm._fit.table import Table
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
 from a1gm._rows.read import AnyRows
-from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning
+from a1gm.exceptions import (
+    ParameterError,
+    TableTooLargeError,
+    UndeterminedWarning,
+    WeightsError,
+)
 
 BACKENDS = ("pandas", "polars", "pyarrow")
-Fitted = Callable[[Ints, Ints], Floats]
+Fitted = Callable[..., Floats]
 CELLS_AT_ONCE = 1 << 22
 KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
@@ -139,6 +144,7 @@ def predicted(
     long: tuple[Any, Any, Any] | None,
     rows: Any,
     columns: Any,
+    exposure: Floats | None,
 ) -> Any:
     """Fitted values of pairs of labels, or of the pairs of a long frame."""
     is_long = columns is None
@@ -160,8 +166,20 @@ def predicted(
     i, j = paired(*found)
     values = np.full(i.shape, np.nan)
     known = (i >= 0) & (j >= 0)
-    values[known] = fitted(i[known], j[known])
+    if exposure is not None:
+        exposure = _of_pairs(exposure, i.shape)[known]
+    values[known] = fitted(i[known], j[known], exposure)
     return values if values.ndim else float(values)
+
+
+def _of_pairs(exposure: Floats, shape: tuple[int, ...]) -> Floats:
+    try:
+        return np.broadcast_to(exposure, shape)
+    except ValueError as error:
+        raise WeightsError(
+            f"exposure has shape {exposure.shape}, but the pairs have shape {shape}. "
+            "Pass one number, or one per pair."
+        ) from error
 
 
 def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key]:

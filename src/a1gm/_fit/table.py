@@ -19,7 +19,7 @@ from a1gm._rows.labels import first_difference, positions_among, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm.exceptions import DataError, LabelError, ParameterError
+from a1gm.exceptions import DataError, LabelError, ParameterError, WeightsError
 
 ROWS_AT_ONCE = 1 << 16
 STATISTICS = "pearson_chi2", "divergence", "gain"
@@ -209,11 +209,35 @@ class Table:
             return None
         if isinstance(self.weights, Rows):
             return self.weights
+        raise self._lacks_exposure()
+
+    def exposure_at(self, rows: Ints, cols: Ints) -> Floats:
+        """Exposures of some cells of the fitted table; NaN where it is not known."""
+        if self.weights is None:
+            raise self._lacks_exposure()
+        found: Floats = self.weights.values_at(rows, cols)
+        return found
+
+    def exposure_of_pairs(self, given: Any) -> Floats | None:
+        """Exposures of pairs that a user passes, checked."""
+        if given is None:
+            return None
+        if not self.is_exposed:
+            raise ParameterError(
+                "This fit was made without exposure. Leave it out, or fit the table "
+                "with exposure=."
+            )
+        found = np.asarray(given, np.float64)
+        if (found < 0.0).any() or np.isinf(found).any():
+            raise WeightsError("exposure must be finite and >= 0, or NaN.")
+        return found
+
+    def _lacks_exposure(self) -> ParameterError:
         kept = "only that of stored cells" if self.weights else "no exposure"
-        raise ParameterError(
+        return ParameterError(
             f"This fit has kept {kept}, but that of every cell is needed. Pass "
-            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
-            "as an array."
+            "exposure= to fit.reconstruct or fit.predict as an array; for errors fit "
+            "the table again, as an array."
         )
 
 

@@ -16,7 +16,7 @@ from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.messages import html_grid, html_table, one_line, text_grid
-from a1gm._fit.place import FINITE, ZERO, Fills
+from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
 from a1gm._fit.sure.arguments import (
     Axis,
     By,
@@ -449,8 +449,8 @@ class Uncertainty(Errors):
                 found = f**2 * (self.dispersion / r + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
         if exposures is not None:
-            nothing = exposures.values_at(rows, cols) == 0.0
-            value[nothing] = variance[nothing] = 0.0
+            for found in (value, variance):
+                with_exposure(found, exposures.values_at(rows, cols))
         return value, variance
 
     def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
