@@ -96,7 +96,10 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         ),
         "peers": lambda: peers.pivot(read_csv(peers.RESULTS)),
     },
-    "docs/guide-how-sure.md": {"coverage": results("coverage")},
+    "docs/guide-how-sure.md": {
+        "coverage": results("coverage"),
+        "coverage of indices": results("coverage_of_indices"),
+    },
     "docs/performance.md": {
         "engine": engine,
         "paths": results("paths"),

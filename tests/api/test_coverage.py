@@ -26,3 +26,9 @@ def test_95_percent_of_hidden_cells_and_totals_are_held(coverage, kind):
     assert len(cells) > 4000
     assert 0.93 <= np.mean(cells) <= 0.98
     assert 0.92 <= np.mean(totals) <= 0.98  # of 600 totals: twice the chance error
+
+
+@pytest.mark.parametrize("kind", ["Poisson", "autoregressive"])
+def test_robust_bands_of_indices_hold_with_few_rows(coverage, kind):
+    found = coverage.coverage_of_indices(kind, (15, 6), 120, robust=True, seed=1)
+    assert 0.91 <= found <= 0.98

@@ -482,7 +482,9 @@ class RankOneFit(Solution):
             statistic or by the deviance, 1, or a number that is known from elsewhere.
         robust : bool, default=False
             Estimate the errors of the column factors from the scatter of the rows:
-            valid too where the cells of a row scatter together.
+            valid too where the cells of a row scatter together. What statsmodels calls
+            ``cov_type="cluster"`` with ``use_correction`` (CR1); intervals use
+            Student's t with one degree of freedom less than there are rows.
 
         Returns
         -------

@@ -412,9 +412,9 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.index(a1gm.fit(X).uncertainty().index(), ax=ax)
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
-    width = float(ndtri((1.0 + level) / 2.0)) * found.se
+    width = float(stdtrit(found._errors_dof, (1.0 + level) / 2.0)) * found.se
     places = np.arange(len(found))
     (axes,) = axes_for(ax, height=3.4)
     low = np.maximum(found.value - width, 0.0)

@@ -32,6 +32,20 @@ FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
 
 
+class Counts(NamedTuple):
+    """Observed cells inside blocks, the rows and columns they are in, the blocks."""
+
+    cells: int
+    rows: int
+    columns: int
+    blocks: int
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Observed cells less rows, columns, and scales of blocks."""
+        return self.cells - (self.rows + self.columns - self.blocks)
+
+
 class CellSums(NamedTuple):
     """Sums over the observed cells of the fitted table."""
 
@@ -114,8 +128,9 @@ class Information:
             inside &= self.patterns.weights_of(some) == 0.0
         return inside
 
-    def degrees_of_freedom(self) -> int:
-        """Observed cells inside blocks less rows, columns, and scales of blocks."""
+    @cached_property
+    def counts(self) -> Counts:
+        """How many cells, rows and columns the blocks have."""
         label, nothing = self.label, np.zeros(len(self.label), bool)
         blocks, n_cells, n_rows = np.zeros(self.fates.graph.n, bool), 0, 0
         for some in self.patterns.stretches():
@@ -127,7 +142,7 @@ class Information:
             n_rows += int(n.sum())
             blocks[component[n > 0]] = True
         n_cols = int(((label >= 0) & blocks[label]).sum())
-        return n_cells - (n_rows + n_cols - int(blocks.sum()))
+        return Counts(n_cells, n_rows, n_cols, int(blocks.sum()))
 
     @cached_property
     def inverse(self) -> Floats:

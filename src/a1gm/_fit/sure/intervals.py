@@ -21,6 +21,7 @@ class Holes:
 
     info: Information
     covariance: Floats  # of the logarithms of the column factors
+    errors_dof: float  # of the covariance
     dispersion: float  # variance over mean of a cell
     source: AnyRows
     order: Ints | None = None  # positions of the columns in the fit
@@ -33,15 +34,16 @@ class Holes:
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
         found = self.placed.values(i, j)
+        covariance = self.covariance * _widening(self.errors_dof, tail)
         piece = i // max(1, CELLS_AT_ONCE // self.source.n_cols)
         for k in np.unique(piece):
             some = np.flatnonzero(piece == k)
             with np.errstate(all="ignore"):
-                of_log = self._log_variance(i[some], j[some])
+                of_log = self._log_variance(i[some], j[some], covariance)
                 found[some] = _quantiles(found[some], of_log, self.dispersion, tail)
         return found
 
-    def _log_variance(self, i: Ints, j: Ints) -> Floats:
+    def _log_variance(self, i: Ints, j: Ints, covariance: Floats) -> Floats:
         """Variance of the logarithm of the fitted value of cells."""
         info, first = self.info, int(i.min())
         rows = slice(first, int(i.max()) + 1)
@@ -62,9 +64,17 @@ class Holes:
             r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
             kinds, kind = np.unique(inside, axis=0, return_inverse=True)
             Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
-            G = resistance(Q, self.covariance)
+            G = resistance(Q, covariance)
             out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
         return out
+
+
+def _widening(dof: float, tail: float) -> float:
+    """Variance that gives a normal distribution the quantile of Student's t."""
+    from scipy.special import ndtri, stdtrit
+
+    normal = float(ndtri(tail))
+    return 1.0 if normal == 0.0 else float(stdtrit(dof, tail) / normal) ** 2
 
 
 def _quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:

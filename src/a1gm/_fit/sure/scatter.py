@@ -16,13 +16,14 @@ from typing import Any, Literal
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._base.words import counted
 from a1gm._fit.place import kernel_sums
 from a1gm._fit.residuals import UNDERFLOW, absent_zeros, fitted_cells
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import NotRepresentableError, ParameterError
+from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 
 ROUNDING = 2.0**-50  # of the total: a smaller statistic is rounding
 ROWS_AT_ONCE = 1 << 14
@@ -114,7 +115,7 @@ class Scatter:
         return 2.0 * (of_factors - of_constants)
 
     def sandwich(self) -> Floats:
-        """Covariance of the columns from the scatter of the rows' residuals.
+        """Covariance of the columns from the scatter of the rows' residuals: CR1.
 
         Each row goes through the inverse before it is squared: the residuals of a row
         sum to 0, and the large parts of the inverse cancel in that sum only.
@@ -125,6 +126,12 @@ class Scatter:
                 "This fit did not keep its cells, and robust=True needs the products "
                 "of all pairs of cells of a row, which no sums replace. Leave out "
                 "robust=True, or fit the table in memory with a1gm.fit."
+            )
+        counts = self.info.counts
+        if counts.rows < 2:
+            raise DataError(
+                "robust=True estimates errors from the scatter between rows, and only "
+                f"{counted(counts.rows, 'row')} has data. Leave out robust=True."
             )
         m, pieces = self.info.shape[1], self.info.cells()
         if isinstance(source, SparseRows) and source.absent == "zero":
@@ -137,7 +144,9 @@ class Scatter:
             off[cells.i - first, cells.j] = cells.weight * (cells.x - cells.fitted)
             off = off @ self.info.inverse
             total += off.T @ off
-        return total
+        few_rows = counts.rows / (counts.rows - 1)
+        few_cells = (counts.cells - 1) / max(counts.cells - counts.columns, 1)
+        return few_rows * few_cells * total
 
     # ------------------------------------------------------------------------ inside
     def _kernel_sum(self, of: Literal["divergence", "pearson"]) -> float | None:

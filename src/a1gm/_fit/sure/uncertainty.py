@@ -76,6 +76,7 @@ class _Labelled:
     _of: str
     _backend: str | None
     _n_left_out: int = 0  # cells without a value
+    _errors_dof: float = math.inf  # of the errors: their quantiles are Student's t
 
     def __len__(self) -> int:
         return len(self.value)
@@ -157,6 +158,7 @@ class Errors(ABC):
     _info: Information
     _unit: float  # of the Poisson's variance in the tests of fit
     _process: float  # variance over mean of a cell
+    _errors_dof: float  # of the covariance: infinite unless it is robust
     _backend: str | None
 
     @abstractmethod
@@ -341,6 +343,7 @@ class Errors(ABC):
             se=(value * np.sqrt(variance))[own],
             _of=axis,
             _backend=self._backend,
+            _errors_dof=self._errors_dof,
         )
 
     def _row_index(self, at: int) -> tuple[Floats, Floats]:
@@ -399,7 +402,7 @@ class Uncertainty(Errors):
         self._scatter, self._info = scatter, scatter.info
         if self._info.is_signed and self._info.has_negative_fit():
             raise DataError(BELOW_ZERO)
-        self.dof = self._info.degrees_of_freedom()
+        self.dof = self._info.counts.degrees_of_freedom
         self.dispersion = float(dispersion) if is_number else 1.0
         self._unit = (self.dispersion or 1.0) if is_number else 1.0
         if dispersion in ("pearson", "deviance"):
@@ -414,9 +417,12 @@ class Uncertainty(Errors):
                 is_signed = self._info.is_signed and dispersion == "deviance"
                 raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
         self._process, self._backend = self.dispersion, self._info.table.backend
-        self.covariance = (
-            scatter.sandwich() if robust else self.dispersion * self._info.inverse
-        )
+        if robust:
+            self.covariance = scatter.sandwich()
+            self._errors_dof = self._info.counts.rows - 1
+        else:
+            self.covariance = self.dispersion * self._info.inverse
+            self._errors_dof = math.inf
 
     def _finder(self, axis: Axis) -> Lookup:
         table, (n, m) = self._info.table, self._info.shape
@@ -563,7 +569,8 @@ class Uncertainty(Errors):
         info = self._info
         info.check_size()
         rows = info.table.read(X, info.shape[1], weights, exposure)
-        return Holes(info, self.covariance, self.dispersion, *rows)
+        errors = self.covariance, self._errors_dof, self.dispersion
+        return Holes(info, *errors, *rows)
 
     def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:
         """The bounds that ``interval`` gives some missing cells."""
