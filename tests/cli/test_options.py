@@ -69,13 +69,16 @@ def test_every_command_speaks_plainly(tmp_path, command, out, encoding):
         assert ("█" if encoding == "cp437" else "#") in done.stdout
 
 
+GROUPS = Option("by", "g"), Option("keys", ["a", "b"]), Option("value", "c d")
+
+
 @pytest.mark.parametrize(
     ("part", "words"),
     [
         (Option("missing", ["NULL"]), "--missing NULL"),
         (Option("missing", ["-"]), "--missing '-'"),
         (Option("missing", ["it's"]), """--missing 'it'"'"'s'"""),
-        (Option("columns"), "--columns"),
+        (Option("max_iter"), "--max-iter"),
         (Option("columns", ["x y", "z"]), "--columns 'x y,z'"),
         (Option("columns", ["a,b", "c"]), "--columns '\"a,b\",c'"),
         (Option("missing", ["a,b", "c"]), "--missing a,b --missing c"),
@@ -87,6 +90,7 @@ def test_every_command_speaks_plainly(tmp_path, command, out, encoding):
             Call("fit_long", "X", (Option("keys", ["a,b", "c"]), Option("value", "d"))),
             "--long '\"a,b\",c,d'",
         ),
+        (Call("fit_groups", "X", GROUPS), "--long 'a,b,c d' --by g (fit and impute)"),
         (Call("fit_many", "X"), "a1gm.fit_many(X)"),
         (See("fit.undetermined"), "; a1gm report lists them"),
         (See("many.failed"), ""),

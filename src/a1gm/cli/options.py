@@ -279,16 +279,7 @@ def progress_bar(text: str, *, quiet: bool) -> Iterator[Any]:
 
 # ------------------------------------------------------------------------- advice
 def command_style(part: Part) -> str:
-    """Write a part of a message as options of the command line.
-
-    Examples
-    --------
-    >>> command_style(Option("missing", ["-"])), command_style(Option("max_iter"))
-    ("--missing '-'", '--max-iter')
-    >>> keys = Option("keys", ["a", "b"]), Option("value", "c d")
-    >>> command_style(Call("fit_groups", "X", (Option("by", "g"), *keys)))
-    "--long 'a,b,c d' --by g (fit and impute)"
-    """
+    """Write a part of a message as options of the command line."""
     styles: dict[type, Callable[[Any], str]]
     styles = {Option: _option_text, Call: _call, See: _see}
     return styles[type(part)](part)

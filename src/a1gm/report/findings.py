@@ -288,11 +288,6 @@ def are_ordered(names: Sequence[str], *, of_rows: bool = False) -> bool:
     """Whether names are numbers, dates or spans of time that ascend.
 
     Plain numbers ``of_rows`` are labels, unless they are years.
-
-    Examples
-    --------
-    >>> are_ordered(["2023-11", "2023-12", "2024-01"]), are_ordered(["S1", "S2", "S3"])
-    (True, False)
     """
     if of_rows and all(map(_NUMBER.fullmatch, names)):
         names = [name for name in names if float(name) in range(1800, 2201)]
