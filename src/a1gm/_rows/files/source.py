@@ -196,11 +196,7 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
         _expand(os.fspath(path), found)
     if not found.paths:
         raise ParameterError("The list of paths is empty.")
-    if len(found.names) < len(found.paths):
-        twice = min(file for file in found.paths if found.paths.count(file) > 1)
-        raise ParameterError(
-            f"{shown(twice)} is listed twice; its rows would count twice."
-        )
+    _check_twice(found.paths)
     if len(set(found.names.values())) < len(found.names):  # add their folders
         full = {path: os.path.abspath(path) for path in found.paths}  # noqa: PTH100
         root = os.path.commonpath(full.values())
@@ -212,6 +208,23 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     if found.are_several and len(every) == 1:
         found.given = os.path.normpath(os.fspath(every[0]))
     return found
+
+
+def _check_twice(paths: Sequence[str]) -> None:
+    """Raise if a file is there twice, also under two names (links, ``./``)."""
+    first: dict[Any, str] = {}
+    for path in paths:
+        key: Any = path
+        with contextlib.suppress(OSError, ValueError):  # "-", or refused when opened
+            about = os.stat(path)  # noqa: PTH116 - a text
+            key = about.st_dev, about.st_ino
+        if key in first:
+            other = first[key]
+            same = "listed twice" if path == other else f"the same as {shown(other)}"
+            raise ParameterError(
+                f"{shown(path)} is {same}; its rows would count twice. Leave one out."
+            )
+        first[key] = path
 
 
 def _expand(path: str, found: FoundFiles) -> None:
