@@ -94,8 +94,11 @@ def columns_of(table):
     ("columns", "options", "words"),
     [
         # Names that are numbers.
-        ({"4.5": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
-        ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
+        ({"4.5": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "": [2, 1], "3": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "2": [5, 1], "4": [5, 1]}, {"in_file": True}, "header=False"),
         *(
             ({name: [5, 1] for name in names.split(",")}, {"in_file": True}, None)
             for names in ("1,2,3", "0,1,2", "2020,2021,2022")

@@ -261,20 +261,24 @@ def _about_text(head: _Head) -> Iterator[Text]:
 
 
 def _about_header(head: _Head) -> Iterator[Text]:
-    """A first line of data: names that are numbers in no order."""
+    """A first line of data: names that are numbers, or missing, without a rule."""
     names = head.choice.table
     if not head.in_file:
         return
     try:
-        numbers = np.array(list(map(float, names)))
+        numbers = np.array(
+            ["nan" if name in ("", "NA") else name for name in names], float
+        )
     except ValueError:
         return
     steps = np.diff(numbers)
-    is_ordered = (steps > 0).all() or (steps < 0).all()
-    if not (is_ordered and (numbers == np.floor(numbers)).all()):
+    is_even = len(steps) > 1 and (steps == steps[0]).all()
+    if not is_even and not np.isnan(numbers).all():
         yield (
             f"the names of the columns are numbers ({listed(names, 5)}). If the first "
-            "line is data, add a header before it."
+            "line is data, pass ",
+            Option("header", False),
+            ".",
         )
 
 

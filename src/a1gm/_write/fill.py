@@ -412,7 +412,8 @@ class CsvWriter:
         if dialect.bom and is_utf8:
             sink.write(codecs.BOM_UTF8)
         header = list(map(pa.array, zip(schema.names, strict=True)))  # one row
-        self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
+        if dialect.has_header:
+            self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""

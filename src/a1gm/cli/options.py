@@ -127,6 +127,7 @@ class Options:
     sheet: str | None = _option(
         "The sheet of a spreadsheet. Default: the only one with cells.", metavar="NAME"
     )
+    header: bool = _option("Whether the first line names the columns.", True)
     skip_bad: bool = _option(
         "Skip files that cannot be read, among several; exit 1 at the end.", False
     )
@@ -153,6 +154,7 @@ class Options:
             "thousands": _unescaped(self.thousands),
             "encoding": self.encoding,
             "sheet": self.sheet,
+            "header": self.header,
             "skip_bad": self.skip_bad,
         }
 
@@ -291,6 +293,8 @@ def _option_text(option: Option) -> str:
         name = "--threads"
     if value is None or value is True:
         return name
+    if value is False:
+        return f"--no-{option.name}"
     values = value if isinstance(value, list) else [str(value)]
     if isinstance(value, list) and name != "--missing":  # which takes one token
         values = [_joined(value)]

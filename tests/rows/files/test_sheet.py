@@ -9,7 +9,7 @@ import pytest
 from support.commands import run
 
 import a1gm
-from a1gm.exceptions import DataHintWarning, FileFormatError
+from a1gm.exceptions import A1gmError, DataHintWarning, FileFormatError
 
 nan = np.nan
 
@@ -123,6 +123,18 @@ def test_a_computed_formula_has_its_value(tmp_path):
             after.writestr(name, text.replace(b'r="C3"><f>', b'r="C3" t="str"><f>'))
     fit = a1gm.fit_file(tmp_path / "b.xlsx")
     assert fit.row_factor[0] == pytest.approx(3.0)
+
+
+def test_a_sheet_without_a_header(tmp_path):
+    path = tmp_path / "a.xlsx"
+    frame = pd.DataFrame([[3, 5, 8], [6, nan, 16], [9, 15, -24]])
+    frame.to_excel(path, header=False, index=False)
+    with pytest.raises(A1gmError, match="row 3"):
+        a1gm.fit_file(path, header=False)
+    frame.abs().to_excel(path, header=False, index=False)
+    fit = a1gm.fit_file(path, header=False)
+    assert fit.shape == (3, 3)
+    assert fit.predict(1, "column_2") == pytest.approx(10.0)
 
 
 SHEET = "xl/worksheets/sheet1.xml"

@@ -99,7 +99,7 @@ def find_fault(source: TextSource) -> FileFormatError | None:
 def _scan(source: TextSource) -> FileFormatError | None:
     name, n_columns = source.file.name, len(source.names)
     bad: list[tuple[int, list[str]]] = []  # the first bad row and the one after it
-    n_rows, has_numbers = -1, False
+    n_rows, has_numbers = -int(source.options.header), False
     for line, record in source.records("strict"):
         if record == [END]:
             break
@@ -128,6 +128,7 @@ def _ragged(
     (line, record), after = bad[0], bad[-1][1]
     n_columns, header = len(source.names), mark.join(source.names)
     cells = mark.join(record)
+    first = "header" if source.options.header else "first line"
     is_wider = len(after) == len(record) > n_columns
     # The header may have years in it, but does not begin with a number.
     begins = record[:1] if n_columns == 1 else record
@@ -147,7 +148,7 @@ def _ragged(
             options += [" and ", Option("decimal", ",")]
         remedy = (f"It is split by {split[0]!r}: pass ", options, ".")
     return FileFormatError(
-        f"{name}, line {line}: {counted(len(record), 'cell')}, but the header has "
+        f"{name}, line {line}: {counted(len(record), 'cell')}, but the {first} has "
         f"{n_columns}: {shortened(cells)!r}. ",
         remedy,
     )

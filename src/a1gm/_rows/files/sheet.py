@@ -46,7 +46,10 @@ class SheetSource(Source):
         super().__init__(file, replace(options, decimal=".", thousands=None))
         self.sheet, self._first_row, rows = self._read()
         self.row_noun = f"sheet {self.sheet!r}, row"
-        header, *rows = rows or [[]]
+        rows = rows or [[]]
+        header = self.header_of(rows[0])
+        if options.header:
+            rows = rows[1:]
         keep = [
             j for j, name in enumerate(header) if name or any(row[j] for row in rows)
         ]
@@ -72,7 +75,7 @@ class SheetSource(Source):
 
     def lines_of(self, rows: Sequence[int]) -> list[int]:
         """Return the numbers of some rows (0-based) in the sheet."""
-        return [row + self._first_row + 2 for row in rows]
+        return [row + self._first_row + 1 + self.options.header for row in rows]
 
     def _read(self) -> tuple[str, int, list[list[str]]]:
         reader = require("python_calamine", "excel", "Reading a spreadsheet")

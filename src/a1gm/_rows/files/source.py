@@ -66,6 +66,7 @@ class TableOptions:
     thousands: str | None = None
     encoding: str = "utf-8"
     sheet: str | None = None
+    header: bool = True
     skip_bad: bool = False
     batch_rows: int | None = None
 
@@ -318,6 +319,7 @@ class Dialect:
     newline: str = "\n"
     bom: bool = False
     by_name: bool = False  # the delimiter follows from the name of the file alone
+    has_header: bool = True
 
 
 class Source:
@@ -362,11 +364,19 @@ class Source:
                 what = f"are both called {column!r}" if column else "have no name"
                 raise FileFormatError(
                     f"{self.file.name}: columns {seen[column]} and {position} {what}. "
-                    "Give each a different name. If the file has no header, add one."
+                    "Give each a different name. If the file has no header, pass ",
+                    Option("header", False),
+                    ".",
                 )
             seen[column] = position
         if not seen:
             raise FileFormatError(f"{self.file.name} has no columns.")
+
+    def header_of(self, record: list[str]) -> list[str]:
+        """Return the names in a first record, or numbers where it is data."""
+        if self.options.header:
+            return record
+        return [f"column_{number}" for number in range(1, len(record) + 1)]
 
     def no_rows(self) -> FileFormatError:
         """Return the error for a table without rows; one of several files may be so."""
