@@ -765,6 +765,7 @@ class RankOneFit(Solution):
         """The fit in words, line by line."""
         lines = {
             "table": "{} x {}".format(*self.shape),
+            "missing": self._missing_in_words(),
             "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "cell error": f"{self.cell_error:.1e}",
@@ -775,6 +776,11 @@ class RankOneFit(Solution):
         if not self.attained:
             lines["zeros given up"] = str(self._fates.totals.n_given_up)
         return lines
+
+    def _missing_in_words(self) -> str:
+        n = self.pattern.n_missing
+        filled = f", {n - self.n_undetermined:,} with a value" if n else ""
+        return f"{n:,} of {counted(math.prod(self.shape), 'cell')}{filled}"
 
     def __repr__(self) -> str:
         return one_line("RankOneFit", self.summary())

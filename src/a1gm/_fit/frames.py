@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,17 +24,55 @@ from a1gm.exceptions import (
     WeightsError,
 )
 
+MOST_SHOWN = 12  # numbers of a vector
 BACKENDS = ("pandas", "polars", "pyarrow")
 Fitted = Callable[..., Floats]
 CELLS_AT_ONCE = 1 << 22
 KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
 
-class FactorFrames(NamedTuple):
-    """Two frames: one line per row of the table, and one per column."""
+class RowsAndColumns(NamedTuple):
+    """What rows have, and what columns have; both parts are shown."""
 
     rows: Any
     columns: Any
+
+    def __repr__(self) -> str:
+        rows, columns = map(_text_of_part, self)
+        return f"{type(self).__name__}\nrows\n{rows}\n\ncolumns\n{columns}"
+
+    def _repr_html_(self) -> str:
+        rows, columns = map(_html_of_part, self)
+        return f"<h4>rows</h4>{rows}<h4>columns</h4>{columns}"
+
+
+class FactorFrames(RowsAndColumns):
+    """Two frames: one line per row of the table, and one per column."""
+
+    __slots__ = ()
+
+
+class FactorErrors(RowsAndColumns):
+    """Standard errors of the row factors, and those of the column factors.
+
+    Those of the rows are computed where they are looked at: ``errors.rows[:1000]``.
+    """
+
+    __slots__ = ()
+
+
+def _text_of_part(part: Any) -> str:
+    """Write a frame as it is, and the first numbers of a vector."""
+    if hasattr(part, "columns"):
+        return repr(part)
+    text = ", ".join(f"{x:.6g}" for x in part[:MOST_SHOWN])
+    n = len(part)
+    return text if n <= MOST_SHOWN else f"{text}, ... ({n:,} in all)"
+
+
+def _html_of_part(part: Any) -> str:
+    write = getattr(part, "_repr_html_", None)
+    return f"<pre>{escape(_text_of_part(part))}</pre>" if write is None else write()
 
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:

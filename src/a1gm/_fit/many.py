@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from html import escape
+from itertools import islice
 from typing import Any, overload
 
 import numpy as np
@@ -12,9 +14,12 @@ from a1gm._base.types import AnyArray
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import FactorFrames, check_backend, filled_pairs, long_frame
+from a1gm._fit.messages import html_grid
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.long import Side
 from a1gm.exceptions import A1gmError, LabelError, ParameterError
+
+MOST_SHOWN = 12  # tables in a notebook
 
 
 class ManyFits(Mapping[Any, RankOneFit]):
@@ -188,6 +193,15 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __repr__(self) -> str:
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         return f"ManyFits({counted(len(self), 'table')}{failed})"
+
+    def _repr_html_(self) -> str:
+        grid = [["table", "rows x columns", "missing cells", "solver", "certificate"]]
+        for key, k in islice(self._places.items(), MOST_SHOWN):
+            fit = self._fits[k]
+            shape, missing = "{} x {}".format(*fit.shape), f"{fit.pattern.n_missing:,}"
+            words = shape, missing, fit.solver, f"{fit.certificate:.1e}"
+            grid.append([text_of_label(key), *words])
+        return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
 
 
 def _array_of(values: Sequence[Any]) -> AnyArray:

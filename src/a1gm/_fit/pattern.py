@@ -11,6 +11,7 @@ import numpy as np
 
 from a1gm._base.types import Absent, Ints, SmallInts
 from a1gm._base.words import counted
+from a1gm._fit.messages import html_table
 from a1gm._fit.place import Fates
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel
@@ -67,11 +68,10 @@ class MissingPattern:
         found = [P for _, P in self._observed.matrices()]
         return csr_array(vstack([csr_array(P).astype(bool) for P in found]))
 
-    @property
+    @cached_property
     def _degrees(self) -> Ints:
         """Observed columns of each pattern."""
-        degrees: Ints = np.diff(self._cells.indptr)
-        return degrees
+        return self._observed.degrees()
 
     # ------------------------------------------------------------------ counting
     @property
@@ -88,7 +88,7 @@ class MissingPattern:
     @cached_property
     def n_missing(self) -> int:
         """Missing cells."""
-        return int(self.missing_per_col.sum())
+        return self.n_rows * self.n_cols - int(self._rows_per_pattern @ self._degrees)
 
     @property
     def n_rows_with_missing(self) -> int:
@@ -211,6 +211,16 @@ class MissingPattern:
             f"{counted(self.n_row_patterns, 'row pattern')}, {self.shape_name}, "
             f"{counted(self.n_blocks, 'block')}{known})"
         )
+
+    def _repr_html_(self) -> str:
+        lines = {
+            "table": f"{self.n_rows:,} x {self.n_cols:,}",
+            "missing": f"{counted(self.n_missing, 'cell')}, {self.shape_name}",
+            "row patterns": f"{self.n_row_patterns:,}",
+            "blocks": f"{self.n_blocks:,}",
+            "cannot be known": counted(self.n_undetermined, "missing cell"),
+        }
+        return html_table("MissingPattern", lines)
 
 
 def _distinct(cells: Any) -> list[SmallInts]:

@@ -14,7 +14,7 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
-from a1gm._fit.frames import labelled_frame
+from a1gm._fit.frames import FactorErrors, labelled_frame
 from a1gm._fit.messages import html_grid, html_table, one_line, text_grid
 from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
 from a1gm._fit.sure.arguments import (
@@ -497,15 +497,16 @@ class Uncertainty(Errors):
             chosen = info.by_row(pattern, lambda some: info.chosen(some, cells))
             yield self._rows_of(rows, np.where(chosen & ~np.isnan(F), F, 0.0))
 
-    def factor_errors(self) -> tuple[LazyRows, Floats]:
+    def factor_errors(self) -> FactorErrors:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
 
         Returns
         -------
-        rows, columns
-            Those of the rows are computed where they are looked at. The column factors
-            are shares, and the row factors totals, so each error is that of a factor
-            with the others around it, not of a scale that could be chosen.
+        FactorErrors
+            ``rows`` and ``columns``, which can be unpacked. Those of the rows are
+            computed where they are looked at. The column factors are shares, and the
+            row factors totals, so each error is that of a factor with the others around
+            it, not of a scale that could be chosen.
         """
         # The column factors of a block have a fixed sum, so what is estimated is
         # log h_j less the logarithm of that sum: the direction is e_j - p, p being the
@@ -532,7 +533,7 @@ class Uncertainty(Errors):
 
         is_zero = info.columns.factor == 0.0  # that of an empty column is NaN
         columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
-        return LazyRows(info.shape[0], of_rows), columns
+        return FactorErrors(LazyRows(info.shape[0], of_rows), columns)
 
     # --------------------------------------------------------------------- intervals
     def interval(
