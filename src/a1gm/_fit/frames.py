@@ -31,48 +31,37 @@ CELLS_AT_ONCE = 1 << 22
 KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
 
-class RowsAndColumns(NamedTuple):
-    """What rows have, and what columns have; both parts are shown."""
+class FactorFrames(NamedTuple):
+    """What the rows of a table have, and what its columns have; both are shown."""
 
     rows: Any
     columns: Any
 
     def __repr__(self) -> str:
-        rows, columns = map(_text_of_part, self)
-        return f"{type(self).__name__}\nrows\n{rows}\n\ncolumns\n{columns}"
+        return "rows\n{}\n\ncolumns\n{}".format(*map(_text_of, self))
 
     def _repr_html_(self) -> str:
-        rows, columns = map(_html_of_part, self)
-        return f"<h4>rows</h4>{rows}<h4>columns</h4>{columns}"
+        parts = [
+            part._repr_html_()
+            if hasattr(part, "_repr_html_")
+            else f"<pre>{escape(_text_of(part))}</pre>"
+            for part in self
+        ]
+        return "<h4>rows</h4>{}<h4>columns</h4>{}".format(*parts)
 
 
-class FactorFrames(RowsAndColumns):
-    """Two frames: one line per row of the table, and one per column."""
-
-    __slots__ = ()
-
-
-class FactorErrors(RowsAndColumns):
-    """Standard errors of the row factors, and those of the column factors.
-
-    Those of the rows are computed where they are looked at: ``errors.rows[:1000]``.
-    """
+class FactorErrors(FactorFrames):
+    """Standard errors of the row factors, read when needed, and the column factors."""
 
     __slots__ = ()
 
 
-def _text_of_part(part: Any) -> str:
-    """Write a frame as it is, and the first numbers of a vector."""
+def _text_of(part: Any) -> str:
+    """Write a frame as it is, and of a vector the first numbers."""
     if hasattr(part, "columns"):
         return repr(part)
     text = ", ".join(f"{x:.6g}" for x in part[:MOST_SHOWN])
-    n = len(part)
-    return text if n <= MOST_SHOWN else f"{text}, ... ({n:,} in all)"
-
-
-def _html_of_part(part: Any) -> str:
-    write = getattr(part, "_repr_html_", None)
-    return f"<pre>{escape(_text_of_part(part))}</pre>" if write is None else write()
+    return f"{text}, ... ({len(part):,} in all)" if len(part) > MOST_SHOWN else text
 
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:

@@ -95,45 +95,38 @@ def _read_line(given: Any, rows: AnyRows, name: Name) -> Rows:
     """One number per row or per column, found by labels, else by length."""
     line = read_array(np.asanyarray(given).reshape(-1, 1), name)
     labels = given.index if hasattr(given, "iloc") else None
-    n, sides = line.n_rows, (rows.row_labels, rows.col_labels)
-    fits = [length == n for length in (rows.n_rows, rows.n_cols)]
-    orders: list[Any] = [
-        [] if labels is None or others is None else positions_among(labels, others)
-        for others in sides
-    ]
-    matches = [sorted(order) == list(range(n)) for order in orders]
-    if not any(matches):
-        orders = [slice(None)] * 2
-        matches = [
-            fit and first_difference(labels, others) is None
-            for fit, others in zip(fits, sides, strict=True)
-        ]
-    if sum(matches) != 1:
-        raise _unclear(name, n, rows, fits, matches)
-    numbers = line.cells[orders[matches.index(True)]]
-    return table_of(numbers if matches[0] else numbers.T)
-
-
-def _unclear(
-    name: Name, n: int, rows: AnyRows, fits: list[bool], matches: list[bool]
-) -> WeightsError | LabelError:
-    """Return the error for numbers that do not match exactly one side of the table."""
-    shape = f"X has {counted(rows.n_rows, 'row')} and {counted(rows.n_cols, 'column')}"
-    if any(fits) and not any(matches):
-        return LabelError(
+    n, found = line.n_rows, dict[str, Any]()
+    sides = {"row": (rows.n_rows, rows.row_labels)}
+    sides["column"] = rows.n_cols, rows.col_labels
+    for side, (_, others) in sides.items():
+        if labels is not None and others is not None:
+            order = positions_among(labels, others)
+            if sorted(order) == list(range(n)):
+                found[side] = order
+    if not found:
+        for side, (length, others) in sides.items():
+            if length == n and first_difference(labels, others) is None:
+                found[side] = slice(None)
+    if len(found) == 1:
+        ((side, order),) = found.items()
+        numbers = line.cells[order]
+        return table_of(numbers if side == "row" else numbers.T)
+    if not found and n in (rows.n_rows, rows.n_cols):
+        raise LabelError(
             f"The labels of {name} are neither those of the rows of X nor those of its "
             f"columns. Pass {name}.to_numpy() if the order is that of X."
         )
-    link, advice = "but", "Pass one number per row, per column or per cell."
-    if all(matches):
-        link, advice = (
+    what = " and ".join(counted(length, side) for side, (length, _) in sides.items())
+    but, advice = "but", "one number per row, per column or per cell"
+    if found:
+        each = f"np.reshape({name}, (-1, 1)) for one number per row"
+        but, advice = (
             "and",
-            (
-                f"Pass np.reshape({name}, (-1, 1)) for one number per row, or "
-                f"np.reshape({name}, (1, -1)) for one per column."
-            ),
+            f"{each}, or np.reshape({name}, (1, -1)) for one per column",
         )
-    return WeightsError(f"{name} has {counted(n, 'number')}, {link} {shape}. {advice}")
+    raise WeightsError(
+        f"{name} has {counted(n, 'number')}, {but} X has {what}. Pass {advice}."
+    )
 
 
 def _stored_weights(
