@@ -416,3 +416,17 @@ LONG = long_frame()
 def test_bad_calls_are_told_what_to_do(frame, keys, value, error, words):
     with pytest.raises(error, match=words):
         a1gm.fit_long(frame, keys, value)
+
+
+def test_keys_that_are_no_names_or_have_no_order():
+    day, hour = date(2024, 1, 1), datetime(2024, 1, 1, 5)
+    frame = pd.DataFrame(
+        {"d": [day, hour] * 2, "c": list("aabb"), "v": [1.0, 2.0, 3.0, 4.0]}
+    )
+    with pytest.raises(LabelError, match=r"'d', such as .* cannot be keys, or not"):
+        a1gm.fit_long(frame, keys=["d", "c"], value="v")
+    for keys, value in (([["d", "c"], "c"], "v"), (["d", "c"], ["v"])):
+        with pytest.raises(ParameterError, match="is not the name of one column"):
+            a1gm.fit_long(frame, keys=keys, value=value)
+    with pytest.raises(ParameterError, match="keys must be two names"):
+        a1gm.fit_long(frame, keys=5, value="v")

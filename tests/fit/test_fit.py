@@ -237,7 +237,7 @@ def test_results_show_themselves():
         for show in (repr(frames), frames._repr_html_()):
             assert all(name in show for name in ("row_factor", "col_factor"))
     html = fit.pattern._repr_html_()
-    assert f"{fit.pattern.n_missing} cells" in html
+    assert f"{fit.pattern.n_missing} of " in html
     many = a1gm.fit_many({"<a>": X, "b": X[:9]})
     html = many._repr_html_()
     assert "&lt;a&gt;" in html

@@ -212,15 +212,25 @@ class MissingPattern:
             f"{counted(self.n_blocks, 'block')}{known})"
         )
 
-    def _repr_html_(self) -> str:
+    def _summary(self) -> dict[str, str]:
+        """Every property in words, by name."""
+        n, m, missing = self.n_rows, self.n_cols, self.n_missing
+        how = "in closed form" if self.has_closed_form else "iteratively"
+        apart = ": their scales cannot be compared" if self.n_blocks > 1 else ""
         lines = {
-            "table": f"{self.n_rows:,} x {self.n_cols:,}",
-            "missing": f"{counted(self.n_missing, 'cell')}, {self.shape_name}",
-            "row patterns": f"{self.n_row_patterns:,}",
-            "blocks": f"{self.n_blocks:,}",
-            "cannot be known": counted(self.n_undetermined, "missing cell"),
+            "table": f"{counted(n, 'row')} × {counted(m, 'column')}",
+            "missing": f"{missing:,} of {n * m:,} cells ({missing / (n * m):.1%})",
+            "patterns": f"{self.n_row_patterns:,} among the rows, "
+            f"{self.n_col_patterns:,} among the columns",
+            "shape": f"{self.shape_name}: solved {how}",
+            "blocks": f"{self.n_blocks:,}{apart}",
         }
-        return html_table("MissingPattern", lines)
+        if self.n_undetermined:
+            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
+        return lines
+
+    def _repr_html_(self) -> str:
+        return html_table("MissingPattern", self._summary())
 
 
 def _distinct(cells: Any) -> list[SmallInts]:

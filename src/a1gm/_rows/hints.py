@@ -35,11 +35,13 @@ MISSING = ("", "NA", "NaN", "nan", "None", "<NA>")  # cells of text, written as 
 NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 _TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
-_SIGN = r"(?:[^\w\s.,()+-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
+_SIGN = r"(?:[^\w\s.,()+\u2212\u2013-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
 _DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
 _PLAIN = re.compile(rf"[+-]?{_DIGITS}")
 _WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
-_NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
+_NEGATIVE = re.compile(
+    rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-|[\u2212\u2013]({_DIGITS})"
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def is_total(name: Any) -> bool:
 def sign_remedy(text: str) -> str | None:
     """Return what makes a number of a text with a sign, such as $5 or (5)."""
     if found := _NEGATIVE.fullmatch(text):
-        return f"write it as -{found[1] or found[2]} to have numbers"
+        return f"write it as -{found[found.lastindex or 0]} to have numbers"
     if _WITH_SIGN.fullmatch(text):
         return "take the sign off to have numbers"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -76,13 +76,15 @@ def code_key(
         _check_keys(column, is_missing, place_of)
     try:
         codes, values = (_coded_by_pandas if is_pandas else _coded_by_arrow)(series)
-    except (TypeError, NotImplementedError) as error:  # not hashable; not in Arrow
+        _check_keys(column, codes < 0, place_of)
+        return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
+    # Not hashable, or not in Arrow; dates and times, which have no common order.
+    except (TypeError, NotImplementedError) as error:
         raise LabelError(
             f"The values of {column!r}, such as {series[:1].to_list()[0]!r}, cannot be "
-            "keys. Make text or numbers of them, or take another column."
+            "keys, or not together. Make text or numbers of them, or take another "
+            "column."
         ) from error
-    _check_keys(column, codes < 0, place_of)
-    return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
 
 
 def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
@@ -319,13 +321,17 @@ def _open_long(
             "Name the columns with the two keys and the value: "
             'keys=["shop", "month"], value="sales".'
         )
-    if isinstance(keys, str) or len(keys) != 2:
+    is_list: bool = not isinstance(keys, str) and hasattr(keys, "__len__")
+    if not is_list or len(keys) != 2:
         raise ParameterError(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', got {keys!r}."
         )
-    frame = open_pairs(given, (*keys, *by))
     names = [*by, *keys, value, *([] if weight is None else [weight])]
+    for name in names:
+        if not isinstance(name, Hashable):
+            raise ParameterError(f"{name!r} is not the name of one column.")
+    frame = open_pairs(given, (*keys, *by))
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"{listed(names)} must be different columns.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from itertools import compress
 from typing import Annotated, Any
 
@@ -42,7 +44,9 @@ def impute(
     ] = None,
     digits: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Digits after the point of filled cells."),
+        typer.Option(
+            metavar="N", min=0, max=17, help="Digits after the point of filled cells."
+        ),
     ] = None,
     round: Annotated[
         str,
@@ -85,6 +89,8 @@ def impute(
         check_level(interval, "interval")
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits contradict each other; drop one.")
+    if out == "-" and getattr(sys.stdout, "name", "") == os.devnull:
+        raise UsageError("-o - needs standard output, which is closed.")
     if out == "-" and options.json:
         raise UsageError("-o - and --json both need standard output; drop one.")
     if is_long and model is not None:

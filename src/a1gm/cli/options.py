@@ -144,19 +144,15 @@ class Options:
     @property
     def reading(self) -> dict[str, Any]:
         """The options of ``a1gm.fit_file`` for reading files."""
-        return {
-            "columns": split_names(self.columns) or None,
-            "exclude": split_names(self.exclude),
-            "id": split_names(self.id) or None,
-            "missing": self.missing or (),
-            "delimiter": _unescaped(self.delimiter),
-            "decimal": self.decimal,
-            "thousands": _unescaped(self.thousands),
-            "encoding": self.encoding,
-            "sheet": self.sheet,
-            "header": self.header,
-            "skip_bad": self.skip_bad,
-        }
+        from a1gm._rows.files.source import TableOptions
+
+        names = [f.name for f in fields(TableOptions) if hasattr(self, f.name)]
+        given = {name: getattr(self, name) for name in names}
+        for name in ("columns", "exclude", "id"):
+            given[name] = split_names(given[name]) or None
+        for name in ("delimiter", "thousands"):
+            given[name] = _unescaped(given[name])
+        return given
 
     @property
     def fitting(self) -> dict[str, Any]:

@@ -165,7 +165,6 @@ def test_a_sheet_with_a_cell_far_away_is_refused(tmp_path, last, size):
     assert '"B3"' in sheet
     rewrite(path, {SHEET: sheet.replace('"B3"', f'"{last}"')})
     assert path.stat().st_size < 10_000
-    # In another process: it was aborted.
     words = run("inspect", path, code=1).stderr
     assert "far.xlsx has a sheet that spans" in words
     assert size in words

@@ -160,9 +160,11 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
     with source.file.open_text() as stream:
         line, rest = 1, stream.readline()
         if encoding == "utf-8" and rest[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            wide = "utf-32" if rest[2:4] == b"\0\0" else "utf-16"
             return FileFormatError(
-                f"{name}, line 1: the file starts with a UTF-16 mark, not UTF-8. Pass ",
-                Option("encoding", "utf-16"),
+                f"{name}, line 1: the file starts with a {wide.upper()} mark, not "
+                "UTF-8. Pass ",
+                Option("encoding", wide),
                 ".",
             )
         while rest:
@@ -178,6 +180,8 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
                     Option("encoding", other),
                     ".",
                 )
+            except UnicodeError:  # of an encoding that has no such bytes
+                break
             line, rest = line + 1, stream.readline()
     return FileFormatError(
         f"{name} is not {encoding} text. Pass ", Option("encoding"), "."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import glob
@@ -111,8 +110,8 @@ class TableOptions:
         if mark == self.point:
             return f"decimal and thousands are both {mark!r}; they must differ."
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
+            "1".encode(self.encoding)
+        except (LookupError, TypeError, ValueError):  # unknown, or not of text
             return (
                 f"Unknown encoding {self.encoding!r}. "
                 "Use one of Python's encodings: utf-8, latin-1, cp1252, utf-16, ..."
@@ -192,9 +191,15 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     ``KEY=VALUE``. Hidden files and files that are not tables are left out.
     """
     found = FoundFiles()
-    every = [paths] if isinstance(paths, str | os.PathLike) else paths
+    try:
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        every = [os.fsdecode(os.fspath(path)) for path in given]
+    except TypeError:
+        raise ParameterError(
+            f"Pass a path or a list of paths, got {type(paths).__name__}."
+        ) from None
     for path in every:
-        _expand(os.fspath(path), found)
+        _expand(path, found)
     if not found.paths:
         raise ParameterError("The list of paths is empty.")
     _check_twice(found.paths)
@@ -207,7 +212,7 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
             found.names[path] = str(Path(name).with_suffix(".csv"))
     found.are_several = found.are_several or len(found.paths) > 1
     if found.are_several and len(every) == 1:
-        found.given = os.path.normpath(os.fspath(every[0]))
+        found.given = os.path.normpath(every[0])
     return found
 
 
