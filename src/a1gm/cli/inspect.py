@@ -83,10 +83,9 @@ def _print(
         if files is not None and pattern.n_missing:
             missing = pattern.missing_per_col
             most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
-            shares = [
+            facts["most missing"] = ", ".join(
                 f"{files.names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most
-            ]
-            facts["most missing"] = ", ".join(shares)
+            )
     for name, text in facts.items():
         table.add_row(name, Text(shown(text)))
     console.print(table)
