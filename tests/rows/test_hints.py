@@ -21,6 +21,8 @@ def said(columns, n_rows=None, **options):
         for name, cells in columns.items()
     }
     n_rows = n_rows or len(next(iter(arrays.values())))
+    if options.pop("is_text", False):
+        options["texts"] = [list(map(str, cells)) for cells in columns.values()]
     return [str(h) for h in hints(arrays, choose(kinds), n_rows, **options)]
 
 
@@ -129,11 +131,11 @@ def columns_of(table):
         ({**TABLE, "SUM": [60, 8, 18]}, {}, None),
         ({**TABLE, "summer": [6, 8, 18]}, {}, None),
         # Points that may separate thousands.
-        (POINTS, {"decimal": None}, "digits behind the point (1.329, 1.201, 1.439)"),
-        (POINTS, {"decimal": None, "is_asked": True}, MARKS),
+        (POINTS, {"is_text": True}, "digits behind the point (1.329, 1.201, 1.439)"),
+        (POINTS, {"is_text": True, "is_asked": True}, MARKS),
         (POINTS, {}, None),
         *(
-            ({"jan": cells, "feb": [5, 7, 1, 2, 1]}, {"decimal": None}, None)
+            ({"jan": cells, "feb": [5, 7, 1, 2, 1]}, {"is_text": True}, None)
             for cells in (
                 [1.329, 2.507, 0.821, 970, 5],  # below one
                 [1.329, 2.507, 1.5678, 970, 5],  # another number of digits

@@ -31,6 +31,7 @@ from a1gm.exceptions import (
         ("2.000,5", {"decimal": ","}, "thousands='.'"),
         ("2.000", {"decimal": ","}, "decimal='.', or thousands='.'"),
         ("1,234", {}, "decimal=',', or thousands=','"),
+        ("1.234.567", {}, "decimal=',' and thousands='.'"),
         ("1,5", {"thousands": ","}, "decimal=','"),
         ("1,234.5", {}, "thousands=','"),
         ("2 000,5", {}, "decimal=',' and thousands=' '"),

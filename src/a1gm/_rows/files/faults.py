@@ -243,7 +243,7 @@ def marks_advice(text: str, options: TableOptions) -> Text | None:
     point, other = options.point, "," if options.point == "." else "."
     ways: list[Text] = []
     for thousands in (None, *(mark for mark in MARKS if mark in text)):
-        for decimal in (point, *other * (other in text)):
+        for decimal in (point, *other * (other in text or thousands == point)):
             if _reads(decimal, thousands, text):
                 passed: list[Text] = [Option("decimal", other)] * (decimal == other)
                 if thousands is not None:

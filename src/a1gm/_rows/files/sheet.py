@@ -148,14 +148,15 @@ def _look(name: str, file: IO[bytes]) -> str:
     with contextlib.suppress(zipfile.BadZipFile, zlib.error, OSError, RuntimeError):
         book = zipfile.ZipFile(file)
         for part in filter(_SHEET.fullmatch, book.namelist()):
-            n_bytes = book.getinfo(part).file_size
-            if n_bytes > _MOST_BYTES:
-                raise _too_large(name, f"unpacks to {n_bytes:,} bytes")
-            sheet = book.read(part)
+            with book.open(part) as stream:
+                sheet = stream.read(_MOST_BYTES)
             n_rows, n_cols = (_end_of_ods if part == "content.xml" else _end)(sheet)
-            if n_rows * n_cols > _MOST_CELLS:
-                cells = f"spans {n_rows:,} rows × {n_cols:,} columns"
-                raise _too_large(name, f"{cells} up to its last cell")
+            if n_rows * n_cols > _MOST_CELLS or len(sheet) == _MOST_BYTES:
+                raise FileFormatError(
+                    f"{name} has a sheet that spans {n_rows:,} rows × {n_cols:,} "
+                    "columns up to its last cell: too large to be read. Delete the "
+                    "cells that are not the table, or save the sheet as .csv."
+                )
             for about, inside in _CELL.findall(sheet):
                 has_value = b"str" in about or _VALUE.search(inside)
                 n += b't="e"' in about or (b"<f" in inside and not has_value)
@@ -166,13 +167,6 @@ def _look(name: str, file: IO[bytes]) -> str:
         "and count as missing. Save the file in a spreadsheet program to compute them."
     )
     return hint * (n > 0)
-
-
-def _too_large(name: str, why: str) -> FileFormatError:
-    return FileFormatError(
-        f"{name} has a sheet that {why}: too large to be read. Delete the cells that "
-        "are not the table, or save the sheet as .csv."
-    )
 
 
 def _end(sheet: bytes) -> tuple[int, int]:
