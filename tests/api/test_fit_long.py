@@ -428,5 +428,5 @@ def test_keys_that_are_no_names_or_have_no_order():
     for keys, value in (([["d", "c"], "c"], "v"), (["d", "c"], ["v"])):
         with pytest.raises(ParameterError, match="is not the name of one column"):
             a1gm.fit_long(frame, keys=keys, value=value)
-    with pytest.raises(ParameterError, match="keys must be two names"):
-        a1gm.fit_long(frame, keys=5, value="v")
+    zeros = pl.DataFrame({"a": [0.0, -0.0], "b": ["x", "y"], "v": [1.0, 2.0]})
+    assert a1gm.fit_long(zeros, keys=["a", "b"], value="v").shape == (1, 2)

@@ -79,6 +79,8 @@ POINTS = {
     "feb": [1.201, nan, 578, 195],
     "mar": [1.439, 970, nan, 239],
 }
+SIZES = ("user", 40), ("item", 25), ("rating", 6)
+RATINGS = {name: RNG.integers(1, n, 200).tolist() for name, n in SIZES}
 MARKS = "pass decimal=',' and thousands='.'; if not, decimal='.'"
 SUMS = "Total", "SUM", "Grand total", "row_total", "Summe"
 TOTAL = "looks like the total of the others"
@@ -105,6 +107,7 @@ def columns_of(table):
             ({name: [5, 1] for name in names.split(",")}, {"in_file": True}, None)
             for names in ("1,2,3", "0,1,2", "2020,2021,2022")
         ),
+        (RATINGS, {}, "keys=['user', 'item'], value='rating'); pairs that occur again"),
         # Not one row per cell.
         ({"shop": list("abcdef"), "city": list("xxyyzz"), "n": UNITS}, {}, None),
         ({"shop": SHOPS, "week": [1, 2, 2] * 2, "n": UNITS}, {}, None),  # a pair twice

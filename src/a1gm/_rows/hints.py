@@ -150,7 +150,7 @@ def sign_remedy(text: str) -> str | None:
 
 # -------------------------------------------------------------------------------- rules
 def _about_long(head: _Head) -> Iterator[Text]:
-    """One row per cell: two or three keys repeat, and no combination of them does.
+    """One row per cell: two or three keys repeat, their combinations hardly do.
 
     Keys are columns that are not data, or the first columns of whole numbers.
     """
@@ -167,10 +167,14 @@ def _about_long(head: _Head) -> Iterator[Text]:
     cells = {key: list(head.first[key]) for key in keys[:MOST_KEYS]}
     counts = {key: len(set(column)) for key, column in cells.items()}
     repeated = [key for key in cells if 1.3 * counts[key] <= n]
-    for some in (*combinations(repeated, 2), *combinations(repeated, 3)):
+    tried: list[tuple[Any, float]]  # some keys, and how many combinations they have
+    tried = [(some, n) for k in (2, 3) for some in combinations(repeated, k)]
+    for pair in combinations(repeated, 2) if n >= 12 else ():
+        tried.append((pair, max(n / 2, 1.3 * max(map(counts.__getitem__, pair)))))
+    for some, fewest in tried:
         size = np.prod([float(counts[key]) for key in some])
         is_dense = 2 * n >= size or n >= 50
-        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < n:
+        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < fewest:
             continue
         by = min(some, key=counts.__getitem__) if len(some) == 3 else None
         options = [
@@ -182,7 +186,9 @@ def _about_long(head: _Head) -> Iterator[Text]:
         call = "fit_long" if by is None else "fit_groups"
         frame = "frame" if head.in_file else "X"
         found = Call(call, frame, tuple(options))
-        yield "if it has one row per cell, fit it with ", found, "."
+        again = "; pairs that occur again need ", Option("duplicates", "sum")
+        more = again if fewest < n else ""
+        yield "if it has one row per cell, fit it with ", found, more, "."
         return
 
 

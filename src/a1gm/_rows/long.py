@@ -146,11 +146,14 @@ def _coded_by_arrow(series: Any) -> tuple[AnyArray, Any]:
     else:
         array = series.to_arrow()
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     kind = chunked.type
     if pa.types.is_dictionary(kind):  # its entries need be neither used nor once
         chunked = chunked.cast(kind.value_type)
+    if kind in (pa.float32(), pa.float64()):  # -0.0 and 0.0 are one key
+        chunked = pc.add(chunked, pa.scalar(0.0, kind))
     coded = chunked.dictionary_encode().unify_dictionaries()
     codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
     values = coded.chunk(coded.num_chunks - 1).dictionary.cast(kind)
@@ -321,8 +324,7 @@ def _open_long(
             "Name the columns with the two keys and the value: "
             'keys=["shop", "month"], value="sales".'
         )
-    is_list: bool = not isinstance(keys, str) and hasattr(keys, "__len__")
-    if not is_list or len(keys) != 2:
+    if isinstance(keys, str) or len(keys) != 2:
         raise ParameterError(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', got {keys!r}."

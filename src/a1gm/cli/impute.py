@@ -106,11 +106,11 @@ def impute(
     with usage_errors():
         place = {"overwrite": options.overwrite, "to_one": is_long, "model": model}
         check_place(find_files(file), out, **place)  # type: ignore[arg-type]
-    how = {"mark": mark, "interval": interval, "round": rounding}
+    how: dict[str, Any] = {"mark": mark, "round": rounding}
     if is_long:
-        _impute_pairs(file, out, options, only_filled=only_filled, **how)
+        _impute_pairs(file, out, options, interval, only_filled=only_filled, **how)
     else:
-        _impute_cells(file, out, model, options, **how)
+        _impute_cells(file, out, model, options, interval=interval, **how)
 
 
 def _impute_cells(
@@ -142,14 +142,7 @@ def _impute_cells(
 
 
 def _impute_pairs(
-    file: list[str],
-    out: str,
-    options: Options,
-    *,
-    only_filled: bool,
-    interval: float | None,
-    mark: bool,
-    round: Any,
+    file: list[str], out: str, options: Options, interval: float | None, **how: Any
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
     import numpy as np
@@ -158,7 +151,7 @@ def _impute_pairs(
     from a1gm._fit.fill import check_rounding
     from a1gm._write.fill import BOUNDS, bounds_of
 
-    check_rounding(round)
+    check_rounding(how["round"])
     long = read_long(file, options)
     fit = fit_pairs(long, options)
     pairs = fit.fill_long()
@@ -167,7 +160,6 @@ def _impute_pairs(
         for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
             column = pa.array(bound[np.isnan(X)], from_pandas=True)
             pairs = pairs.append_column(long.value + suffix, column)
-    how: Any = {"only_filled": only_filled, "mark": mark, "round": round}
     long.write(out, pairs, overwrite=options.overwrite, **how)
     _finish(long, out, {}, options, "pair")
 
