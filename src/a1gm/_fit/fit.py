@@ -336,22 +336,14 @@ class RankOneFit(Solution):
         ------
         LabelError
             A label is that of several rows or columns, or a place does not exist.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, a1gm
-        >>> X = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, np.nan]}, index=["x", "y"])
-        >>> a1gm.fit(X).predict(["x", "y"], "b")
-        array([2., 6.])
         """
         long = self._table.long
-        given = self._table.exposure_of_pairs(exposure)
-        return predicted(self._finders, self._fitted, long, rows, columns, given)
+        return predicted(self._finders, self._fitted, long, rows, columns, exposure)
 
     def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:
         """Fitted values of cells by positions; NaN if undetermined."""
-        if exposure is None and self.has_exposure:
-            exposure = self._table.exposure_at(rows, cols)
+        if self.has_exposure or exposure is not None:
+            exposure = self._table.exposure_at(rows, cols, exposure)
         w, h = self._rows.at(rows), self.col_factor[cols]
         with np.errstate(over="ignore"):
             values = w * h if exposure is None else product(w, h, exposure)
@@ -500,14 +492,6 @@ class RankOneFit(Solution):
             here, has other sums than when it was fitted. (A change that keeps the sum
             of the row factors may not be noticed: do not change a table that you have
             fitted, or fit a copy.)
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, 33.0], [9.0, 22.0, np.nan]])
-        >>> u = a1gm.fit(X).uncertainty()
-        >>> round(u.standard_error(2, 2), 1)
-        4.3
         """
         return Uncertainty(self._scatter, dispersion, robust=robust)
 
@@ -693,16 +677,6 @@ class RankOneFit(Solution):
         TableTooLargeError
             There would be more than ``max_rows`` rows; ``predict`` gives the values of
             the pairs that are needed.
-
-        Examples
-        --------
-        >>> import polars as pl, a1gm
-        >>> marks = pl.DataFrame(
-        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
-        ... )
-        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
-        >>> fit.fill_long().rows()
-        [('bob', 2, 6.0)]
         """
         return filled_long(
             self._table,

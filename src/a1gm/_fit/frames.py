@@ -172,7 +172,7 @@ def predicted(
     long: tuple[Any, Any, Any] | None,
     rows: Any,
     columns: Any,
-    exposure: Floats | None,
+    exposure: Any,
 ) -> Any:
     """Fitted values of pairs of labels, or of the pairs of a long frame."""
     is_long = columns is None
@@ -200,13 +200,13 @@ def predicted(
     return values if values.ndim else float(values)
 
 
-def _of_pairs(exposure: Floats, shape: tuple[int, ...]) -> Floats:
+def _of_pairs(exposure: Any, shape: tuple[int, ...]) -> Floats:
     try:
-        return np.broadcast_to(exposure, shape)
+        return np.broadcast_to(np.asarray(exposure, np.float64), shape)
     except ValueError as error:
         raise WeightsError(
-            f"exposure has shape {exposure.shape}, but the pairs have shape {shape}. "
-            "Pass one number, or one per pair."
+            f"exposure has shape {np.shape(exposure)}, but the pairs have shape "
+            f"{shape}. Pass one number, or one per pair."
         ) from error
 
 

@@ -32,13 +32,6 @@ class MissingPattern:
         Anything ``a1gm.fit`` accepts; negative cells do not matter here.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is.
-
-    Examples
-    --------
-    >>> import numpy as np, a1gm
-    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
-    >>> a1gm.MissingPattern(X).is_grid_like
-    True
     """
 
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:

@@ -19,7 +19,7 @@ from a1gm._rows.labels import first_difference, positions_among, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm.exceptions import DataError, LabelError, ParameterError, WeightsError
+from a1gm.exceptions import DataError, LabelError, ParameterError
 
 ROWS_AT_ONCE = 1 << 16
 STATISTICS = "pearson_chi2", "divergence", "gain"
@@ -211,26 +211,16 @@ class Table:
             return self.weights
         raise self._lacks_exposure()
 
-    def exposure_at(self, rows: Ints, cols: Ints) -> Floats:
-        """Exposures of some cells of the fitted table; NaN where it is not known."""
+    def exposure_at(
+        self, rows: Ints, cols: Ints, given: Floats | None = None
+    ) -> Floats:
+        """Exposures of some cells, those given or those of the fit; NaN if unknown."""
+        if given is not None:
+            like: Any = self._with_weights(Rows([], len(rows), 1), None, given[:, None])
+            return like.weights.cells[:, 0]  # type: ignore[no-any-return]
         if self.weights is None:
             raise self._lacks_exposure()
-        found: Floats = self.weights.values_at(rows, cols)
-        return found
-
-    def exposure_of_pairs(self, given: Any) -> Floats | None:
-        """Exposures of pairs that a user passes, checked."""
-        if given is None:
-            return None
-        if not self.is_exposed:
-            raise ParameterError(
-                "This fit was made without exposure. Leave it out, or fit the table "
-                "with exposure=."
-            )
-        found = np.asarray(given, np.float64)
-        if (found < 0.0).any() or np.isinf(found).any():
-            raise WeightsError("exposure must be finite and >= 0, or NaN.")
-        return found
+        return self.weights.values_at(rows, cols)  # type: ignore[no-any-return]
 
     def _lacks_exposure(self) -> ParameterError:
         kept = "only that of stored cells" if self.weights else "no exposure"

@@ -17,9 +17,10 @@ from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import LabelError, ParameterError, WeightsError
 
 Name: TypeAlias = Literal["weights", "exposure"]
+Weighting: TypeAlias = tuple[Name, Any]  # None for no weights
 
 
-def weights_or_exposure(weights: Any, exposure: Any) -> tuple[Name, Any]:
+def weights_or_exposure(weights: Any, exposure: Any) -> Weighting:
     """Name and value of the argument that was passed; None for neither."""
     if exposure is None:
         return "weights", weights

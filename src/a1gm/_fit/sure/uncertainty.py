@@ -306,7 +306,7 @@ class Errors(ABC):
         return Q, F, np.ones(len(r)), own
 
     # ----------------------------------------------------------------------- indices
-    def index(self, base: Any = 0, axis: Axis = "column") -> Index:
+    def index(self, base: Any = 0, by: Axis = "column") -> Index:
         """Factors of the columns (or rows) relative to one of them.
 
         Parameters
@@ -314,7 +314,7 @@ class Errors(ABC):
         base : label, int, or None, default=0
             The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
             is a label, and None the first whose factor is known and not 0.
-        axis : {"column", "row"}, default="column"
+        by : {"column", "row"}, default="column"
             Factors of the columns or of the rows.
 
         Returns
@@ -323,9 +323,9 @@ class Errors(ABC):
             ``labels``, ``value`` and ``se``; NaN where the two share no block.
         """
         info = self._info
-        if axis not in ("column", "row"):
-            raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        finder, (side, own) = self._finder(axis), self._slice(axis)
+        if by not in ("column", "row"):
+            raise ParameterError(f'by must be "column" or "row", got {by!r}.')
+        finder, (side, own) = self._finder(by), self._slice(by)
         block = info.blocks(side)
         at = own.start + finder.base(base, block[own] >= 0)
         if side == "row":
@@ -341,7 +341,7 @@ class Errors(ABC):
             labels=finder.names,
             value=value[own],
             se=(value * np.sqrt(variance))[own],
-            _of=axis,
+            _of=by,
             _backend=self._backend,
             _errors_dof=self._errors_dof,
         )
