@@ -21,7 +21,13 @@ from pyarrow import feather
 from support.commands import run
 
 import a1gm
-from a1gm.exceptions import A1gmError, A1gmWarning, DataHintWarning, EmptyLineWarning
+from a1gm.exceptions import (
+    A1gmError,
+    A1gmWarning,
+    DataHintWarning,
+    EmptyLineWarning,
+    NotNumericError,
+)
 from ways.ways import Noted, noted
 
 N_ROWS = 6
@@ -359,6 +365,85 @@ def test_text_with_a_missing_cell_that_looks_like_numbers(make):
     for one in frames:
         with pytest.warns(DataHintWarning, match="text such as '1,5'"):
             a1gm.fit(one)
+
+
+TO_FILE: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    "a.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "a.parquet": lambda frame, path: frame.to_parquet(path),
+    "a.xlsx": lambda frame, path: frame.to_excel(path, index=False),
+}
+
+
+def as_file(name: str, columns: Columns, folder: Path) -> Path:
+    TO_FILE[name](pd.DataFrame(columns), folder / name)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", TO_FILE)
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning")
+def test_whole_numbers_with_a_hole_are_labels_and_no_positions(name, tmp_path):
+    columns = {"store_id": [4, None, 0, 1, 3], **SALES}
+    fit = a1gm.fit_file(as_file(name, columns, tmp_path))
+    assert list(fit.row_labels) == ["4", "", "0", "1", "3"]
+    assert fit.predict(3, "jan") == pytest.approx(5.0)
+
+
+def test_labels_with_other_fractions_keep_theirs(tmp_path):
+    columns = {"version": ["1.0", "1.1", "1.2", "1.3", "2.0"], **SALES}
+    path = as_file("a.csv", columns, tmp_path)
+    assert a1gm.fit_file(path, id=["version"]).row_labels[0] == "1.0"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_times_are_written_alike_in_text_and_sheets(name, tmp_path):
+    when = pd.date_range("2024-01-01 03:00", periods=5)
+    fit = a1gm.fit_file(as_file(name, {"when": when, **SALES}, tmp_path))
+    assert fit.predict(when[4], "feb") == pytest.approx(10.0)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+def test_empty_column_of_arrow_in_pandas_is_of_numbers():
+    table = pa.table({**SALES, "none": pa.nulls(5)})
+    fit = a1gm.fit(table.to_pandas(types_mapper=pd.ArrowDtype))
+    assert list(fit.col_labels) == ["jan", "feb", "none"]
+
+
+@pytest.mark.parametrize("name", TO_FILE)
+@pytest.mark.parametrize(
+    "asked", [{"id": ["Kunde"]}, {"exclude": ["Kunde"]}, {"columns": ["feb", "jan"]}]
+)
+def test_asked_columns_of_a_file_are_kept_in_its_order(name, asked, tmp_path):
+    columns = {"Kunde": [5, 3, 9, 1, 2], **SALES}
+    fit = a1gm.fit_file(as_file(name, columns, tmp_path), **asked)
+    assert list(fit.col_labels) == ["jan", "feb"]
+    assert fit.col_factor[1] == pytest.approx(2 * fit.col_factor[0])
+    fit.save(tmp_path / "fit.json")
+    for one in (fit, a1gm.load(tmp_path / "fit.json")):
+        assert one.impute(pd.DataFrame(columns))["feb"][3] == pytest.approx(8.0)
+
+
+def test_another_file_is_filled_by_name_in_whatever_order_is_asked(tmp_path):
+    fit, asked = a1gm.fit(pd.DataFrame(SALES)), ["feb", "jan"]
+    path, out = as_file("a.csv", SALES, tmp_path), tmp_path / "out.csv"
+    a1gm.impute_file(path, out, fit=fit, columns=asked)
+    assert pd.read_csv(out)["feb"][3] == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("name", TO_FILE)
+@pytest.mark.parametrize("cells", [list("abcde"), [True, False] * 2 + [True]])
+def test_asked_column_of_text_is_refused(name, cells, tmp_path):
+    if name == "a.parquet" and cells[0] is True:
+        return  # bools with a type are numbers, where asked for
+    path = as_file(name, {"shop": cells, **SALES}, tmp_path)
+    with pytest.raises(NotNumericError, match="column 'shop'"):
+        a1gm.fit_file(path, columns=["shop", "jan"])
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning")
+def test_text_without_a_cell_in_a_later_piece():
+    table = a1gm.PatternTable().update(pa.table({"a": [1.0], "b": [2.0], "n": ["x"]}))
+    table.update(pa.table({"a": [2.0], "b": [4.0], "n": pa.nulls(1)}))
+    assert list(table.solve().col_labels) == ["a", "b"]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -302,7 +302,7 @@ def fit_patterns(
         takes_negatives=options.negatives == "allow",
         is_weighted=getattr(here, "weights", None) is not None,
         is_exposed=getattr(here, "exposed", False),
-        choice=getattr(here, "choice", None),
+        choice=getattr(source, "choice", None),
         **more,
     )
     fit = RankOneFit(

@@ -420,7 +420,9 @@ def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> Tabl
         if real == again:
             own.check_unchanged()
             return own
-    names = options.columns or fit.col_labels
+    names = fit.col_labels
+    if options.columns and {*options.columns} != {str(name) for name in names or ()}:
+        names = options.columns
     if names is None or len(names) != len(fit.col_factor):
         raise LabelError(
             f"The fit has {len(fit.col_factor)} columns without names. Pass ",

@@ -28,7 +28,7 @@ from a1gm._observe.codec import (
 )
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import ColumnOptions
+from a1gm._rows.columns import columns_like
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
@@ -103,6 +103,7 @@ class PatternTable:
         self._pieces: set[Hashable] = set()
         self._sums: Accumulator | None = None
         self._col_labels: Any = None
+        self._choice: Any = None  # of the columns of the first frame
         self._lock = threading.RLock()  # held wherever the statistics are used
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ class PatternTable:
         PatternTable
             This table.
         """
-        columns = ColumnOptions(fitted=self._col_labels)
+        columns = columns_like(self._choice, self._col_labels)
         return self._add_rows(read_input(piece, columns=columns), key)
 
     def _add_rows(
@@ -184,6 +185,7 @@ class PatternTable:
                 # A piece without a key gets one that no other piece anywhere has.
                 key = os.urandom(16).hex() if key is None else key
                 self._add(seen, source.col_labels, {key})
+                self._choice = self._choice or getattr(source, "choice", None)
         return self
 
     def _add(
@@ -289,6 +291,7 @@ class PatternTable:
             if self._sums is not None:
                 self._sums.forget_rows()
         self._add(new, other._col_labels, other._pieces, replace=is_inside)
+        self._choice = self._choice or other._choice
 
     def solve(
         self,

@@ -58,7 +58,7 @@ ACCEPTED = [
     ("mostly_text.csv", {"id": ["note"]}, "xy", [[1, 2], [2, nan], [3, 6]]),
     ("one_column.csv", {}, "x", [[1], [nan], [3]]),
     ("numbers_as_names.csv", {"id": ["year"]}, "123", YEARS),
-    ("plain.csv", {"columns": ["z", "x"]}, "zx", [[3, 1], [6, 2], [nan, 4]]),
+    ("plain.csv", {"columns": ["z", "x"]}, "xz", [[1, 3], [2, 6], [4, nan]]),
     ("plain.csv", {"exclude": ["y"]}, "xz", [[1, 3], [2, 6], [4, nan]]),
     ("question_marks.csv", {**MARKS, "columns": ["y"]}, "y", [[2], [4], [nan]]),
 ]

@@ -195,11 +195,12 @@ def mixed_column(
     texts: Sequence[str],
     options: TableOptions,
     reason: str | None = None,
-) -> FileFormatError:
+    are_words: bool = False,
+) -> A1gmError:
     """Return the error for a column of numbers that has a cell which is not one.
 
     ``texts`` are the first such cells; ``reason`` is why the column is needed, such as
-    ``"the fit has"``.
+    ``"the fit has"``; ``are_words``: no cell is a number.
     """
     text = texts[0]
     remedy = marks_advice(text, options)
@@ -214,9 +215,10 @@ def mixed_column(
             ".",
         )
     more = f" (others: {', '.join(map(repr, texts[1:]))})" if len(texts) > 1 else ""
-    return FileFormatError(
-        f"{place}, column {column!r}: {shortened(text)!r} is not a number, but the "
-        f"column is not text{more}. ",
+    error = NotNumericError if are_words else FileFormatError
+    but = "" if are_words else ", but the column is not text"
+    return error(
+        f"{place}, column {column!r}: {shortened(text)!r} is not a number{but}{more}. ",
         remedy,
         " ",
         not_data(column, options, reason),

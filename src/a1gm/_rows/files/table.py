@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +25,7 @@ from a1gm._rows.files.source import FoundFiles, Source, TableOptions, open_input
 from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_numbers
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
-from a1gm._rows.labels import check_there
+from a1gm._rows.labels import check_there, plain_text
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -48,6 +49,7 @@ _Item = TypeVar("_Item")
 #: Numbers cast from text that are kept for a second pass, at most: 256 MB.
 MOST_CELLS_KEPT = 1 << 25
 _MOST_WHOLE = 2.0**53  # whole numbers beyond are not exact in float64
+_WHOLE = re.compile(r"(-?[0-9]+\.0)?")
 _ROWS_AT_ONCE = 1 << 16
 _MOST_LABELS = 12  # columns beside the table that hints look at
 
@@ -297,7 +299,9 @@ class TableFiles:
             choice.ids = list(index)
         self.choice = choice
         self.id = tuple(choice.ids)
-        self.col_labels = list(options.columns or choice.table)
+        # The columns of a fit keep its order, others that of the file.
+        fitted = None if self.reason is None else options.columns
+        self.col_labels = list(fitted or choice.table)
         self.names, self.n_cols = tuple(self.col_labels), len(self.col_labels)
         own = set(self.names)
         self.passed_through = [n for n in self.first.names if n not in own]
@@ -329,14 +333,17 @@ class TableFiles:
         is_number: Bools = np.logical_not(np.isnan(values).all(axis=0))
         kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
         mixed: dict[str, Others] = {}
+        words: dict[str, Others] = {}  # columns of text that were asked for
         for name, has_number in zip(tried, is_number, strict=True):
             other = others.get(name)
-            if other is None or options.columns is not None:
+            if other is None:
                 kinds[name] = "number"
+            elif has_number or not other.are_words:
+                mixed[name] = other
+            elif options.columns is not None:
+                words[name] = other
             elif {text.lower() for text in other.texts} <= {"true", "false"}:
                 kinds[name] = "bool"
-            if other and (kinds[name] == "number" or has_number or not other.are_words):
-                mixed[name] = other
         try:
             choice = self._choose(kinds)
         except (LabelError, NotNumericError) as error:
@@ -350,6 +357,7 @@ class TableFiles:
             if name not in own and is_label(name, leads=j < first, is_first=j == 0)
         }
         self._check_mixed(source, mixed, labels)
+        self._check_mixed(source, words, are_words=True)
         self._texts = {
             name: others[name]
             for name in choice.inferred
@@ -357,7 +365,7 @@ class TableFiles:
         }
         place_in = {name: j for j, name in enumerate(tried)}
         chosen = [place_in[name] for name in self.names]
-        return values if len(chosen) == len(tried) else values.T[chosen].T
+        return values if chosen == list(range(len(tried))) else values.T[chosen].T
 
     def _check_mixed(
         self,
@@ -365,13 +373,18 @@ class TableFiles:
         mixed: dict[str, Others],
         labels: Collection[str] = (),
         first_row: int = 0,
+        *,
+        are_words: bool = False,
     ) -> None:
-        """Raise for the first column with text among numbers that labels no rows."""
+        """Raise for the first column with text among numbers that labels no rows.
+
+        ``are_words``: there are no numbers in these columns.
+        """
         for name, other in mixed.items():
             if name not in labels:
                 place = source.place_of(first_row + other.first)
                 raise faults.mixed_column(
-                    place, name, other.texts, self.options, self.reason
+                    place, name, other.texts, self.options, self.reason, are_words
                 )
 
     def _numbers(
@@ -563,10 +576,12 @@ def title_of(name: str) -> str:
 
 
 def _ids_of(batch: pa.RecordBatch) -> list[str]:
-    columns = [
-        ["" if cell is None else str(cell) for cell in column.to_pylist()]
-        for column in batch.columns
-    ]
+    columns = []
+    for column in batch.columns:
+        texts = ["" if x is None else plain_text(x) for x in column.to_pylist()]
+        # Whole numbers with a hole between them are often stored as 4.0.
+        are_whole = all(map(_WHOLE.fullmatch, texts))
+        columns.append([x.removesuffix(".0") for x in texts] if are_whole else texts)
     return list(map(" · ".join, zip(*columns, strict=True)))
 
 
