@@ -20,7 +20,7 @@ from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
@@ -175,9 +175,7 @@ def fit(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     if rank != 1 or isinstance(rank, bool):
         raise _no_other_rank(rank)
-    wanted = BY_RULE
-    if not (id is None is columns is exclude):
-        wanted = ColumnOptions(id, columns, exclude)
+    wanted = ColumnOptions(id, columns, exclude)
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)

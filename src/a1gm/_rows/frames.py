@@ -284,10 +284,7 @@ def _kind_of(frame: Any, column: Any, dtype: Any, name: str) -> Kind:
         return "text"
     if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
         return "number"
-    is_empty = str(kind).lower().startswith("null") and series.null_count() == len(
-        series
-    )
-    return "number" if is_empty or str(kind).startswith("decimal") else "other"
+    return "number" if str(kind).lower().startswith(("null", "decimal")) else "other"
 
 
 # ------------------------------------------------------------------ all columns at once

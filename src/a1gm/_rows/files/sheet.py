@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import re
 import zipfile
 import zlib
@@ -14,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from a1gm._base.optional import require
 from a1gm._base.words import counted, listed, shown
 from a1gm._rows.files.source import InputFile, Source, TableOptions
+from a1gm._rows.labels import plain_text
 from a1gm.exceptions import FileFormatError, Option
 
 if TYPE_CHECKING:
@@ -125,13 +125,8 @@ class SheetSource(Source):
 
 
 def _text(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
-        return cell.date().isoformat()
-    return str(cell)
+    is_large = isinstance(cell, float) and abs(cell) >= 2**53
+    return str(cell).lower() if is_large or isinstance(cell, bool) else plain_text(cell)
 
 
 def _look(name: str, file: IO[bytes]) -> str:

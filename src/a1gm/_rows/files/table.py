@@ -300,8 +300,7 @@ class TableFiles:
         self.choice = choice
         self.id = tuple(choice.ids)
         # The columns of a fit keep its order, others that of the file.
-        fitted = None if self.reason is None else options.columns
-        self.col_labels = list(fitted or choice.table)
+        self.col_labels = list((self.reason and options.columns) or choice.table)
         self.names, self.n_cols = tuple(self.col_labels), len(self.col_labels)
         own = set(self.names)
         self.passed_through = [n for n in self.first.names if n not in own]
@@ -373,13 +372,9 @@ class TableFiles:
         mixed: dict[str, Others],
         labels: Collection[str] = (),
         first_row: int = 0,
-        *,
         are_words: bool = False,
     ) -> None:
-        """Raise for the first column with text among numbers that labels no rows.
-
-        ``are_words``: there are no numbers in these columns.
-        """
+        """Raise for the first column with text among numbers that labels no rows."""
         for name, other in mixed.items():
             if name not in labels:
                 place = source.place_of(first_row + other.first)
