@@ -33,6 +33,11 @@ def test_the_divergence_of_a_fit(X):
     assert fit.divergence >= 0.0
 
 
+def test_row_factors_with_a_sum_beyond_float64():
+    X = [[np.nan, 1e200], [1.7e308, 1e200], [1.7e308, 1e200], [1e200, 1.0]]
+    assert np.isfinite(a1gm.fit(X).divergence)
+
+
 def test_blocks_of_rows_add_up():
     rng = np.random.default_rng(1)
     X = rng.uniform(0.0, 1.0, (70_000, 5))  # more than one block
