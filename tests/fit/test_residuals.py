@@ -34,7 +34,8 @@ def test_the_divergence_of_a_fit(X):
 
 
 def test_row_factors_with_a_sum_beyond_float64():
-    X = [[np.nan, 1e200], [1.7e308, 1e200], [1.7e308, 1e200], [1e200, 1.0]]
+    X = np.array([[1.0, 1e-30], [1.0, 4.9e-324], [1e-310, 1e200], [1e200, 1e-310]])
+    X = np.column_stack([[1e200, 1.7e308, 1e-200, np.nan], X])
     assert np.isfinite(a1gm.fit(X).divergence)
 
 
