@@ -231,6 +231,16 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
         The file is damaged, hostile, of something else, or of another release.
     MissingFileError
         There is no such file; it is a ``FileNotFoundError`` as well.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm, tempfile, pathlib
+    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
+    >>> a1gm.fit(X).save(path)
+    >>> a1gm.load(path).impute(X)
+    array([[1., 2.],
+           [2., 4.]])
     """
     solved, rows, table, options = read_fit(path)
     return RankOneFit(solved, rows, table, **options)

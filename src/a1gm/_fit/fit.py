@@ -275,16 +275,6 @@ class RankOneFit(Solution):
         ------
         LabelError
             The table has no such row or column; it is an ``IndexError`` as well.
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
-        >>> fit = a1gm.fit(X, on_undetermined="ignore")
-        >>> fit.fate(1, 1)
-        'unbounded'
-        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
-        ['zero', 'finite', 'unbounded']
         """
         rows, cols = self._places(i, j)
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
