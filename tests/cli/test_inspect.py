@@ -82,7 +82,7 @@ SALES = "shop,a,b,c,d\n" + "".join(
 def test_the_verdict_comes_first(tmp_path):
     (tmp_path / "a.csv").write_text(SALES)
     words = run("assess", tmp_path / "a.csv").stdout
-    assert words.startswith("Rank 1 is better than the column means: on ")
+    assert words.startswith("Rank 1 is better than the overall mean: on ")
     summary = json.loads(run("assess", tmp_path / "a.csv", "--json").stdout)
     assert summary["skill"] > 0.5
     assert summary["scores"]["rank 1"]["deviance"] >= 0.0
