@@ -366,7 +366,9 @@ def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
             like = {"backend": frame.implementation}
             fresh.append(nw.new_series(column, values, nw.Float64, **like))
         else:
-            fresh.append(series.cast(nw.Float64))
+            # Through text: Arrow computes 6.60 as 660 * 0.01, which is not 6.6.
+            exact = series.cast(nw.String) if dtype == nw.Decimal else series
+            fresh.append(exact.cast(nw.Float64))
     return frame.with_columns(*fresh) if fresh else frame
 
 

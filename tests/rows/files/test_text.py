@@ -260,7 +260,6 @@ def test_files_without_a_header(tmp_path):
     assert out.read_text() == lines.replace(",,", ",10,")
     run("impute", path, "--no-header", "-o", out, "--overwrite")
     assert out.read_text() == lines.replace(",,", ",10,")
-    a1gm.impute_file(path, tmp_path / "filled.parquet", header=False)
     for bad, words in (
         ("3,-5,8\n", "line 1"),
         ("3,5,8\n\n6,7\n", "line 3: 2 cells, but the first line has 3"),
