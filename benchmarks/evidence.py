@@ -52,8 +52,7 @@ def main() -> None:
                 "median error of rank 1": f"{own:.1%}",
                 "of the column means": f"{means:.1%}",
                 "skill": f"{found.skill:+.2f}",
-                "verdict of `a1gm.assess`": found.verdict.partition(":")[0]
-                + " (may be chance)" * found.may_be_chance,
+                "verdict of `a1gm.assess`": found.headline,
             }
         )
     print(markdown(rows))

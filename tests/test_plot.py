@@ -133,7 +133,7 @@ def test_names_are_thinned_out():
     for axes in (
         plot.pattern(frame),
         plot.residuals(frame, fit),
-        plot.index(fit.uncertainty().index(axis="row")),
+        plot.index(fit.uncertainty().index(by="row")),
     ):
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             assert len(labels) <= 12

@@ -12,6 +12,7 @@ from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
+from a1gm._rows.columns import Choice, ColumnOptions, columns_like
 from a1gm.engines.dask import (
     DaskEngine,
     compute_safely,
@@ -27,6 +28,9 @@ __all__ = ["fit"]
 def fit(
     collection: Any,
     *,
+    id: Any = None,
+    columns: Any = None,
+    exclude: Any = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
     tol: float = DEFAULT_TOL,
@@ -44,6 +48,9 @@ def fit(
         may be cut along its rows only; lengths of partitions need not be known, and
         partitions may be empty. Which columns of a frame are the table follows from
         their names and types, as in ``a1gm.fit``; the others come back as they are.
+        Weights and exposures are for tables in memory and long tables: ``a1gm.fit``.
+    id, columns, exclude : name or list of names, optional
+        As in ``a1gm.fit``.
     negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     max_bytes : int, default=2**32
@@ -84,7 +91,7 @@ def fit(
            [3., 6.]])
     """
     options = FitOptions(negatives, on_undetermined, tol, max_iter)
-    table = table_of(collection)
+    table = table_of(collection, ColumnOptions(id, columns, exclude))
     root = merged_table(table, negatives, max_bytes, uncertainty)
     merged = PatternTable.from_bytes(compute_safely(root, worker_timeout))
     if merged.n_rows == 0:
@@ -92,8 +99,12 @@ def fit(
             "Found a collection with 0 rows while a minimum of 1 is required: every "
             "partition is empty."
         )
-    engine = DaskEngine(collection, names_of(table))
+    choice, names = None, names_of(table)
+    if names is not None:
+        choice = Choice(names, kept=[c for c in collection.columns if c not in names])
+    engine = DaskEngine(collection, columns_like(choice, names))
     fit = merged._solve(options, engine=engine)
+    fit._table.choice = choice
     engine.has_holes = fit.pattern.missing_per_col > 0
     fit._rows.found = engine.factors(table, fit._columns)
     return fit

@@ -26,7 +26,6 @@ from a1gm.exceptions import (
     ParameterError,
     TableTooLargeError,
     UndeterminedWarning,
-    WeightsError,
 )
 
 KEYS = ["shop", "month"]
@@ -335,25 +334,6 @@ def test_labels_that_are_new_are_named_once():
 
 
 # -------------------------------------------------------------- weights, duplicates
-def test_weights_are_those_of_the_cells():
-    frame = long_frame(keeps_missing=True)
-    V = np.random.default_rng(1).gamma(2.0, size=len(frame)) + 0.5
-    V[3] = 0.0
-    frame["trust"] = V
-    frame.loc[3, "sales"] = -7.0  # ignored
-    frame.loc[frame["sales"].isna(), "trust"] = np.nan  # nothing to weigh
-    fit = a1gm.fit_long(frame, KEYS, "sales", weight="trust")
-    table = frame.pivot(index="shop", columns="month", values="sales")
-    weights = frame.pivot(index="shop", columns="month", values="trust").fillna(0.0)
-    wide = a1gm.fit(table, weights=weights)
-    shops = list(wide.row_labels)
-    expected = wide.predict(shops, MONTHS[0])
-    np.testing.assert_allclose(fit.predict(shops, MONTHS[0]), expected, rtol=1e-9)
-    frame.loc[2, "trust"] = np.inf
-    with pytest.raises(WeightsError, match=r"trust\['south', 2024-02-01\] in row 2"):
-        a1gm.fit_long(frame, KEYS, "sales", weight="trust")
-
-
 @makes
 def test_pairs_that_are_there_twice(make):
     pairs = {"a": ["x", "x", "y", "x"], "b": [1, 2, 1, 2], "v": [1.0, 2.0, 3.0, 4.0]}
@@ -364,7 +344,7 @@ def test_pairs_that_are_there_twice(make):
     fit = a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum")
     assert fit.predict(["x", "y"], 2).tolist() == pytest.approx([6.0, 18.0])
     with pytest.raises(ParameterError, match="a sum of cells has no one weight"):
-        a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum", weight="v")
+        a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum", weights="v")
     with pytest.raises(ParameterError, match="duplicates must be one of"):
         a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="first")
 
@@ -416,3 +396,17 @@ LONG = long_frame()
 def test_bad_calls_are_told_what_to_do(frame, keys, value, error, words):
     with pytest.raises(error, match=words):
         a1gm.fit_long(frame, keys, value)
+
+
+def test_keys_that_are_no_names_or_have_no_order():
+    day, hour = date(2024, 1, 1), datetime(2024, 1, 1, 5)
+    frame = pd.DataFrame(
+        {"d": [day, hour] * 2, "c": list("aabb"), "v": [1.0, 2.0, 3.0, 4.0]}
+    )
+    with pytest.raises(LabelError, match=r"'d', such as .* cannot be keys, or not"):
+        a1gm.fit_long(frame, keys=["d", "c"], value="v")
+    for keys, value in (([["d", "c"], "c"], "v"), (["d", "c"], ["v"])):
+        with pytest.raises(ParameterError, match="is not the name of one column"):
+            a1gm.fit_long(frame, keys=keys, value=value)
+    zeros = pl.DataFrame({"a": [0.0, -0.0], "b": ["x", "y"], "v": [1.0, 2.0]})
+    assert a1gm.fit_long(zeros, keys=["a", "b"], value="v").shape == (1, 2)

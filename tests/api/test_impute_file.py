@@ -35,7 +35,7 @@ from a1gm.exceptions import (
 @pytest.mark.parametrize(
     ("kind", "y"),
     [
-        (pa.decimal128(5, 2), [Decimal("1.25"), Decimal("2.5"), None]),
+        (pa.decimal128(5, 2), [Decimal("6.60"), Decimal("3.30"), None]),
         (pa.decimal128(8, 0), [Decimal(5), Decimal(4), None]),
         (pa.float16(), np.array([50, 100, np.nan], np.float16)),
     ],
@@ -57,6 +57,7 @@ def test_columns_that_cannot_hold_any_fill_become_float64(
         types = [pa.float64(), pa.float64(), full.type, single.type]
         assert found.schema.types == types
     assert found["y"].to_pylist() == pytest.approx(want["y"].to_pylist())
+    assert found["y"].to_pylist()[:2] == [float(cell) for cell in y[:2]]  # to the bit
 
 
 def test_a_fit_in_memory_needs_names(tmp_path: Path) -> None:

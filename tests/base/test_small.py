@@ -8,7 +8,7 @@ from support.tables import make_mask
 
 from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._base.float_range import check_rows, keeps_digits, product, shifted
-from a1gm._base.words import counted, did_you_mean
+from a1gm._base.words import counted, did_you_mean, first_place, listed
 from a1gm.exceptions import NotRepresentableError
 
 
@@ -59,3 +59,6 @@ def test_names_that_are_merely_somewhat_alike_are_not_proposed():
     assert did_you_mean("amount", known) == ""
     assert did_you_mean("mnth", known) == " Did you mean 'month'?"
     assert did_you_mean("sahop", known) == " Did you mean 'shop'?"
+    assert listed(range(9), most=2) == "0, 1 and 7 more"
+    assert listed([4, 7], total=3) == "4, 7 and 1 more"
+    assert first_place(4, (0, 2)) == "the first at (0, 2)"

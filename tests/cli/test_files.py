@@ -25,7 +25,7 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
             0,
             "note: a.csv: took '' as row labels, by name",
         ),
-        ("3,2,3\n1,2,3\n", [], 1, "If the file has no header, add one"),
+        ("3,2,3\n1,2,3\n", [], 1, "If the file has no header, pass --no-header."),
         (",,x\n1,2,3\n", [], 1, "columns 1 and 2 have no name."),
         ("a b c\n1 2 3\n4 5 6\n", [], 1, "Pass --delimiter ' '"),
         ("x,y\n,\n,\n", [], 1, "a.csv: Nothing is observed: every cell"),

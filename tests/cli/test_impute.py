@@ -90,3 +90,12 @@ def test_what_is_refused_before_anything_is_written(tmp_path):
     pq.write_table(table, path)
     assert "--exclude x" in run("impute", path, "-o", out, code=1).stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize("digits", [-1, 400])
+def test_digits_that_are_none(tmp_path, digits):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,\n4,8.5\n")
+    assert (
+        "--digits" in run("impute", path, "-o", "-", "--digits", digits, code=2).stderr
+    )

@@ -98,7 +98,7 @@ def test_demo_walks_through(tmp_path):
     names = sorted(p.name for p in (tmp_path / "demo").iterdir())
     assert names == ["filled.csv", "report.html", "sales.csv"]
     assert "$ a1gm impute" in done.stderr
-    assert "Rank 1 is better than the column means" in done.output
+    assert "Rank 1 is better than the row means" in done.output
     lines = done.output.splitlines()
     assert len(lines) <= 32  # one screen
     said = [line for line in lines if line.strip()]

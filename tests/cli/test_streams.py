@@ -226,3 +226,21 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     # 29 MB more of text, 58 MB more of numbers; the reader's own threads are worth
     # some megabytes either way.
     assert peaks[1] - peaks[0] < 20_000
+
+
+def test_a_closed_standard_output(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,\n4,8.5\n")
+    for arguments, code in (
+        (["inspect", path], 0),
+        (["impute", path, "-o", tmp_path / "y.csv"], 0),
+        (["impute", path, "-o", "-"], 2),
+    ):
+        words = shlex.join(map(str, [A1GM, *arguments]))
+        done = subprocess.run(
+            f"{words} >&-", shell=True, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+        assert "internal" not in done.stderr
+    assert "standard output, which is closed" in done.stderr

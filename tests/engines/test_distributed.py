@@ -56,6 +56,22 @@ def test_arrays(rows: int) -> None:
     assert "400 x 6" in repr(fit)
 
 
+def test_columns_are_chosen_as_in_memory() -> None:
+    frame = make_frame(40).assign(note="a")
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for options in (
+        {"columns": list("abc")},
+        {"exclude": ["f", "note"]},
+        {"id": ["note", "a"]},
+    ):
+        fit, whole = a1gm.distributed.fit(lazy, **options), a1gm.fit(frame, **options)
+        assert list(fit.col_labels) == list(whole.col_labels)
+        np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+        assert list(fit.impute(lazy).columns) == list(frame.columns)
+    with pytest.raises(ParameterError, match="need a frame"):
+        a1gm.distributed.fit(da.ones((4, 3), chunks=(2, 3)), columns=["a"])
+
+
 def test_what_cannot_be_told_of_a_lazy_collection() -> None:
     X = np.array([[1.0, np.nan], [np.nan, 2.0]])
     lazy = da.from_array(X, chunks=(1, 2))

@@ -52,7 +52,7 @@ REFUSED = {
     "whole number of draws": (FIT.uncertainty().simulate, [0, -1, 2.5]),
     "by must be": (FIT.uncertainty().totals, ["rows"]),
     "cells must be": (lambda cells: FIT.uncertainty().totals(cells=cells), ["all"]),
-    "axis must be": (lambda axis: FIT.uncertainty().index(axis=axis), ["rows"]),
+    'by must be "col': (lambda by: FIT.uncertainty().index(by=by), ["rows"]),
     "kind must be": (lambda kind: FIT.residuals(counts(), kind), ["raw"]),
 }
 
@@ -385,9 +385,9 @@ def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
     errors.append(u.index(None).se)
     if name.startswith("zeros"):
         with pytest.raises(ParameterError, match="so there is no index"):
-            u.index(None, axis="row")
+            u.index(None, by="row")
     else:
-        errors.append(u.index(None, axis="row").se)
+        errors.append(u.index(None, by="row").se)
     assert not any((found < 0.0).any() for found in errors)
     lower, upper = u.interval(X)
     assert not (lower > upper).any()

@@ -45,8 +45,8 @@ def test_a_base_without_a_factor_is_refused_by_its_name_in_the_table():
     more = pd.DataFrame(np.vstack([Y, np.zeros(3)]), index=list("uvw"))
     u = a1gm.fit_nmmf(X, more).uncertainty("poisson")["Y"]
     with pytest.raises(ParameterError, match=r"row 'w', has no factor.*Choose another"):
-        u.index("w", axis="row")
-    assert np.isnan(u.index(None, axis="row").value).tolist() == [False, False, True]
+        u.index("w", by="row")
+    assert np.isnan(u.index(None, by="row").value).tolist() == [False, False, True]
 
 
 def test_what_the_fit_has_warned_of_is_not_said_again():

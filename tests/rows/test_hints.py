@@ -21,6 +21,8 @@ def said(columns, n_rows=None, **options):
         for name, cells in columns.items()
     }
     n_rows = n_rows or len(next(iter(arrays.values())))
+    if options.pop("is_text", False):
+        options["texts"] = [list(map(str, cells)) for cells in columns.values()]
     return [str(h) for h in hints(arrays, choose(kinds), n_rows, **options)]
 
 
@@ -77,6 +79,8 @@ POINTS = {
     "feb": [1.201, nan, 578, 195],
     "mar": [1.439, 970, nan, 239],
 }
+SIZES = ("user", 40), ("item", 25), ("rating", 6)
+RATINGS = {name: RNG.integers(1, n, 200).tolist() for name, n in SIZES}
 MARKS = "pass decimal=',' and thousands='.'; if not, decimal='.'"
 SUMS = "Total", "SUM", "Grand total", "row_total", "Summe"
 TOTAL = "looks like the total of the others"
@@ -94,12 +98,16 @@ def columns_of(table):
     ("columns", "options", "words"),
     [
         # Names that are numbers.
-        ({"4.5": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
-        ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "add a header"),
+        ({"4.5": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "": [2, 1], "3": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "2": [5, 1], "4": [5, 1]}, {"in_file": True}, "header=False"),
         *(
             ({name: [5, 1] for name in names.split(",")}, {"in_file": True}, None)
             for names in ("1,2,3", "0,1,2", "2020,2021,2022")
         ),
+        (RATINGS, {}, "keys=['user', 'item'], value='rating'); pairs that occur again"),
         # Not one row per cell.
         ({"shop": list("abcdef"), "city": list("xxyyzz"), "n": UNITS}, {}, None),
         ({"shop": SHOPS, "week": [1, 2, 2] * 2, "n": UNITS}, {}, None),  # a pair twice
@@ -126,11 +134,11 @@ def columns_of(table):
         ({**TABLE, "SUM": [60, 8, 18]}, {}, None),
         ({**TABLE, "summer": [6, 8, 18]}, {}, None),
         # Points that may separate thousands.
-        (POINTS, {"decimal": None}, "digits behind the point (1.329, 1.201, 1.439)"),
-        (POINTS, {"decimal": None, "is_asked": True}, MARKS),
+        (POINTS, {"is_text": True}, "digits behind the point (1.329, 1.201, 1.439)"),
+        (POINTS, {"is_text": True, "is_asked": True}, MARKS),
         (POINTS, {}, None),
         *(
-            ({"jan": cells, "feb": [5, 7, 1, 2, 1]}, {"decimal": None}, None)
+            ({"jan": cells, "feb": [5, 7, 1, 2, 1]}, {"is_text": True}, None)
             for cells in (
                 [1.329, 2.507, 0.821, 970, 5],  # below one
                 [1.329, 2.507, 1.5678, 970, 5],  # another number of digits

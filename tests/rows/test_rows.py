@@ -11,7 +11,6 @@ from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
     NegativeValuesError,
-    ParameterError,
 )
 
 nan, inf = np.nan, np.inf
@@ -115,10 +114,8 @@ def test_advice_on_negative_cells_can_be_followed():
         {"r": [*"aabb"], "c": [*"xyxy"], "v": [1.0, -2.0, 3.0, 4.0], "w": 1.0}
     )
     with pytest.raises(NegativeValuesError) as told:
-        a1gm.fit_long(frame, keys=["r", "c"], value="v", weight="w")
+        a1gm.fit_long(frame, keys=["r", "c"], value="v", weights="w")
     assert "allow" not in str(told.value)  # it cannot be combined with weights
-    with pytest.raises(ParameterError, match="cannot be combined"):
-        a1gm.fit_long(frame, keys=["r", "c"], value="v", weight="w", negatives="allow")
     with pytest.raises(NegativeValuesError, match="pass negatives='allow'"):
         a1gm.fit_long(frame, keys=["r", "c"], value="v")
     with pytest.raises(NegativeValuesError, match="negatives='allow'"):

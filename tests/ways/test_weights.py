@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import a1gm
-from a1gm import RankOneNMF
+from a1gm._rows import long
 from a1gm.exceptions import (
     EmptyLineWarning,
     LabelError,
@@ -24,7 +24,7 @@ from a1gm.exceptions import (
 from ways.containers import names_of, polars_frame, sparse_table
 from ways.oracle import Oracle
 from ways.tables import TABLES, WEIGHTED, new_rows, weights_of
-from ways.ways import loaded
+from ways.ways import KEYS, VALUE, loaded, long_frame
 
 RTOL = 1e-9
 pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
@@ -121,28 +121,74 @@ def test_new_rows_bring_their_weights(way, word, table, tmp_path):
 
 
 @tables
-def test_the_fitted_table_needs_no_weights_again(table):
+def test_the_fitted_table_needs_no_weights_again_and_ones_change_nothing(table):
     X, V = TABLES[table], weights_of(table)
     fit = a1gm.fit(X, weights=V)
     np.testing.assert_allclose(fit.impute(X), fit.impute(X, weights=V), rtol=1e-12)
-
-
-@tables
-def test_weights_of_ones_change_nothing(table):
-    X = TABLES[table]
     weighted, plain = a1gm.fit(X, weights=np.ones(X.shape)), a1gm.fit(X)
     np.testing.assert_allclose(weighted.impute(X), plain.impute(X), rtol=RTOL)
     np.testing.assert_allclose(weighted.col_factor, plain.col_factor, rtol=RTOL)
 
 
-@pytest.mark.parametrize("table", ["random holes", "hollow", "zeros"])
-def test_weights_of_rows_in_the_estimator(table):
-    X = TABLES[table]
-    s = np.random.default_rng(5).gamma(2.0, size=len(X)) + 0.2
-    right = Oracle(X, np.broadcast_to(s[:, None], X.shape))
-    model = RankOneNMF().fit(X, sample_weight=s)
-    h = model.components_[0]
-    np.testing.assert_allclose(h / h.sum(), right.h / right.h.sum(), rtol=RTOL)
+# ----------------------------------------------------------- long tables and groups
+def as_groups(frame, **options):
+    both = pd.concat([frame.assign(group="a"), frame.assign(group="b")])
+    many = a1gm.fit_groups(both, "group", KEYS, VALUE, **options)
+    both = many.fill_long(only_missing=False)
+    truth = many["b"].fill_long(only_missing=False)[VALUE]
+    np.testing.assert_array_equal(both[both.group == "b"][VALUE], truth)
+    return many["b"]
+
+
+LONG = {"fit_long": lambda frame, **o: a1gm.fit_long(frame, KEYS, VALUE, **o)}
+LONG["fit_groups"] = as_groups
+
+
+@pytest.mark.parametrize("way", [*LONG, "sparse groups"])
+@tables
+@words
+def test_long_tables_have_weights(way, word, table, monkeypatch):
+    if way == "sparse groups":
+        monkeypatch.setattr(long, "SMALL_TABLE", 0)
+        monkeypatch.setattr(long, "SPARSE", 0)
+    X, V = TABLES[table], weights_of(table)
+    sizes = np.where(np.isnan(X) & (word == "weights"), np.nan, V)  # nothing to weigh
+    frame = long_frame(X).assign(size=sizes.ravel())
+    fit = LONG.get(way, as_groups)(frame, **{word: "size"})
+    wide = a1gm.fit(X, **{word: V})
+    close(fit.col_factor, wide.col_factor, RTOL)
+    every = fit.fill_long(only_missing=False)[VALUE].to_numpy().reshape(X.shape)
+    close(every, wide.impute(X), RTOL)
+    i, j = np.indices(X.shape)
+    close(fit.predict(i, j), wide.predict(i, j), RTOL)
+
+
+@pytest.mark.parametrize("way", LONG)
+@words
+def test_weights_of_long_tables_that_cannot_be_used(way, word):
+    frame = long_frame(TABLES["random holes"]).assign(size=2.0)
+    two = {"weights": "size", "exposure": "size"}
+    for other in ({"negatives": "allow"}, {"duplicates": "sum"}, two):
+        with pytest.raises(ParameterError, match="cannot be combined"):
+            LONG[way](frame, **{word: "size", **other})
+    frame.loc[0, "size"] = -1.0
+    if way == "fit_long":
+        with pytest.raises(WeightsError, match=r"size\[.* = -1.0 is negative"):
+            LONG[way](frame, **{word: "size"})
+    else:
+        many = a1gm.fit_groups(frame.assign(g="a"), "g", KEYS, VALUE, **{word: "size"})
+        assert f"{word}[0, 0] = -1.0 is negative" in str(many.failed["a"])
+
+
+def test_a_missing_pair_without_exposure_stays_missing():
+    frame = pd.DataFrame({"row": [*"aabb"], "column": [*"xyxy"], "hours": 2.0})
+    frame["value"] = [4.0, 6.0, 2.0, np.nan]
+    assert LONG["fit_long"](frame, exposure="hours").fill_long()[
+        VALUE
+    ].item() == pytest.approx(3.0)
+    fit = LONG["fit_long"](frame[:3], exposure="hours")
+    assert np.isnan(fit.fill_long()[VALUE].item())
+    assert fit.predict("b", "y", exposure=10.0) == pytest.approx(15.0)
 
 
 # ------------------------------------------------------ one number per row or column
@@ -154,12 +200,10 @@ def shuffled(series):
 LINES = {
     "(n, 1)": lambda v, names: v[:, None] if names[0] == "r0" else v[None, :],
     "1-D": lambda v, names: v,
-    "list": lambda v, names: v.tolist(),
     "polars": lambda v, names: pl.Series(v),
     "pyarrow": lambda v, names: pa.chunked_array([v]),
-    "Series": lambda v, names: pd.Series(v, index=names),
+    "Series": lambda v, names: pd.Series(v, index=names, dtype="Float64"),
     "Series in another order": lambda v, names: shuffled(pd.Series(v, index=names)),
-    "nullable Series": lambda v, names: pd.Series(v, index=names, dtype="Float64"),
     "Series without labels": lambda v, names: pd.Series(v),
     "one column": lambda v, names: (
         pd.DataFrame({"years": v}, index=names)
@@ -183,14 +227,10 @@ def test_one_number_per_row_or_column(word, side, line):
     close(fit.reconstruct(), right.reconstruct())
     new = frame + 1.0
     close(fit.impute(new, **{word: given}), right.impute(X + 1.0, **{word: full}))
-    stored = sparse_table(X)
-    if not line.startswith(("Series", "nullable", "one")):
-        sparse = a1gm.fit(stored, absent="missing", **{word: given})
+    if not line.startswith(("Series", "one")):
+        sparse = a1gm.fit(sparse_table(X), absent="missing", **{word: given})
         close(sparse.col_factor, right.col_factor)
-    close(
-        a1gm.fit(frame, **{word: given}).uncertainty().totals().se,
-        right.uncertainty().totals().se,
-    )
+    close(fit.uncertainty().totals().se, right.uncertainty().totals().se)
 
 
 @words
@@ -350,6 +390,61 @@ def test_a_sparse_table_keeps_the_exposure_of_stored_cells():
         other.reconstruct()
     with pytest.raises(ParameterError, match="absent"):
         a1gm.fit(stored, exposure=E, absent="zero")
+
+
+def test_predicted_cells_are_in_units_of_the_counts():
+    X, E = counts()
+    E[2, 3], E[3, 2] = 0.0, np.nan
+    X[2, 3] = X[3, 2] = np.nan
+    fit, (i, j) = a1gm.fit(X, exposure=E), np.indices(X.shape)
+    np.testing.assert_array_equal(fit.predict(i, j), fit.reconstruct())
+    assert fit.predict(2, 3) == 0.0
+    assert np.isnan(fit.predict(3, 2))
+    rate = fit.row_factor[3] * fit.col_factor[2]
+    close(fit.predict(3, 2, exposure=7.0), 7.0 * rate)
+    close(fit.predict(3, [2, 2], exposure=[1.0, 2.0]), [rate, 2.0 * rate])
+    stored = sp.csr_array(np.nan_to_num(X))
+    sparse = a1gm.fit(stored, exposure=E, absent="missing")
+    truth = np.where(np.nan_to_num(X) > 0.0, fit.predict(i, j), np.nan)
+    close(sparse.predict(i, j), truth)
+    other = pickle.loads(pickle.dumps(fit))
+    close(other.predict(3, 2, exposure=7.0), 7.0 * rate)
+    with pytest.raises(ParameterError, match="has kept no exposure"):
+        other.predict(3, 2)
+    with pytest.raises(ParameterError, match="made without exposure"):
+        a1gm.fit(X).predict(3, 2, exposure=7.0)
+    with pytest.raises(WeightsError, match="must be finite and >= 0"):
+        fit.predict(3, 2, exposure=-1.0)
+
+
+def test_an_unknown_exposure_of_a_cell_of_rate_zero_is_unknown():
+    X = np.array([[4.0, 6.0, 2.0], [0.0, np.nan, 0.0], [2.0, 3.0, 1.0]])
+    E = np.ones((3, 3))
+    E[1, 1] = np.nan
+    fit = a1gm.fit(X, exposure=E)
+    assert fit.fate(1, 1) == "zero"
+    u = fit.uncertainty("poisson")
+    found = fit.impute(X)[1, 1], fit.reconstruct()[1, 1], fit.predict(1, 1)
+    assert np.isnan([*found, u.standard_error(1, 1)]).all()
+    assert np.isnan([bound[1, 1] for bound in u.interval(X)]).all()
+    E[1, 1] = 0.0
+    assert a1gm.fit(X, exposure=E).reconstruct()[1, 1] == 0.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse_table])
+def test_rows_of_unknown_exposure_are_placed_alone_as_among_others(form):
+    X, E = counts()
+    options = {"absent": "missing"} if form is sparse_table else {}
+    fit = a1gm.fit(form(X), exposure=E, **options)
+    X[4, 1], E[4] = np.nan, np.nan
+    alone = form(X[4:5])
+    assert np.isnan(fit.transform(form(X), exposure=E)[4])
+    assert np.isnan(fit.transform(alone, exposure=E[4:5])).all()
+    assert fit.divergence_of(alone, exposure=E[4:5]) == 0.0
+    if form is np.asarray:
+        filled = fit.impute(X, exposure=E)[4:5]
+        np.testing.assert_array_equal(fit.impute(X[4:5], exposure=E[4:5]), filled)
+        assert np.isnan(filled[0, 1])
 
 
 def test_a_saved_fit_has_no_exposure(tmp_path):

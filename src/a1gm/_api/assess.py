@@ -26,6 +26,7 @@ METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
 
 ROUNDING = 1e-9  # of a cell: so near a bound it is inside
 EXACT = 1e-12  # of a cell: so near a guess it is right
+FEW = 10  # fewer hidden cells prove nothing
 
 
 def assess(
@@ -110,14 +111,13 @@ def assess(
         raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
     random = generator_of(random_state)
     rows: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
-    every = slice(0, rows.n_rows)
     options: dict[str, Any] = {"negatives": negatives}
-    cells = rows.rows(every)
+    cells = rows.cells
     name, given = weights_or_exposure(weights, exposure)
     if given is not None:
         check_signs(negatives, name)
         V: Any = with_weights(rows, name, given).weights
-        options[name] = V.rows(every)
+        options[name] = V.cells
         cells = np.where(options[name] > 0.0, cells, np.nan)
     check_values(rows, cells, negatives)  # the fits below have no labels
     observed = ~np.isnan(cells)
@@ -148,9 +148,8 @@ def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Boo
     i, j = (k.astype(np.int32) for k in np.divmod(at, m))
     # A tree of positive cells stays, of those that come last in this order.
     positive = np.flatnonzero(cells[i, j] > 0.0)
-    late = (len(at) - positive).astype(np.float64)
-    edges = i[positive], n + j[positive]
-    tree = minimum_spanning_tree(csr_array((late, edges), shape=(n + m, n + m))).tocoo()
+    edges = len(at) - positive, (i[positive], n + j[positive])
+    tree = minimum_spanning_tree(csr_array(edges, shape=(n + m, n + m))).tocoo()
     free = _within_components(cells, tree.row, tree.col)
     free[tree.row, tree.col - n] = False
     hidden = np.zeros(n * m, bool)
@@ -167,8 +166,7 @@ def _last_cells(cells: Floats, random: np.random.Generator) -> Bools:
     hidden = np.zeros((n, m), bool)
     hidden[rows, last[rows]] = True
     i, j = np.nonzero((cells > 0.0) & ~hidden)
-    hidden &= _within_components(cells, i, n + j)
-    return hidden
+    return hidden & _within_components(cells, i, n + j)
 
 
 def _within_components(cells: Floats, heads: AnyArray, tails: AnyArray) -> Bools:
@@ -205,7 +203,7 @@ class _Scorer:
         self.shares = both / np.nanmax(both, initial=least)  # of a cell in a mean
         self.hidden: list[Ints] = []  # positions in the flat table
         self.guesses: list[Floats] = []
-        self.covered: list[Bools] = []
+        self.covered = [(np.zeros(0), np.zeros(0, bool))]  # fills, and whether
         self.no_intervals = ""
 
     def add(self, hidden: Bools) -> None:
@@ -242,7 +240,8 @@ class _Scorer:
             return
         x = self.cells[i, j]
         rounding = ROUNDING * np.abs(x)  # an exact fit has intervals of no width
-        self.covered.append((lower <= x + rounding) & (x - rounding <= upper))
+        is_inside = (lower <= x + rounding) & (x - rounding <= upper)
+        self.covered.append((guesses[0], is_inside))
 
     def result(self, *, is_ordered: bool) -> Assessment:
         """Compare the guesses with the hidden cells."""
@@ -257,7 +256,8 @@ class _Scorer:
         # Squares of cells near 1e300 or 1e-300 would leave float64.
         most = np.nanmax(np.abs(self.cells), axis=0)
         spread = most * np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
-        unit = _first_positive(spread, most, most.max())[at % self.cells.shape[1]]
+        sizes = [spread, most, np.full_like(most, most.max() or 1.0)]
+        unit = np.select([size > 0.0 for size in sizes], sizes)[at % len(most)]
         misses = np.abs(x - guesses)
         misses[misses <= EXACT * np.abs(x)] = 0.0
         methods = METHODS if is_ordered else METHODS[:-1]
@@ -269,16 +269,25 @@ class _Scorer:
             )
             for name, guess, miss in zip(methods, guesses, misses, strict=False)
         }
-        own, other = misses[:2] / unit
-        skill = _skill(own, other, v / v.max(), len(np.unique(at)))
-        covered = np.concatenate(self.covered) if self.covered else np.zeros(0)
+        n_cells, v = len(np.unique(at)), v / v.max()
+        rival = min(methods[1:], key=lambda name: scores[name].mean_absolute_error)
+        off = dict(zip(METHODS, misses / unit, strict=True))
+        skill, skill_error = _skill(off["rank 1"], off["column means"], v, n_cells)
+        lead, lead_error = _skill(off["rank 1"], off[rival], v, n_cells)
+        fills, covered = map(np.concatenate, zip(*self.covered, strict=True))
+        covered = covered[np.argsort(fills, kind="stable")]
+        quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
         return Assessment(
-            skill=skill[0],
-            skill_error=skill[1],
-            coverage=float(covered.mean()) if len(covered) else float("nan"),
+            skill=skill,
+            skill_error=skill_error,
+            coverage=float(covered.mean()) if len(covered) else math.nan,
+            coverage_by_size=tuple(float(quarter.mean()) for quarter in quarters),
             scores=scores,
             n_hidden=len(x),
             level=self.level,
+            rival=rival,
+            lead=lead,
+            may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
             no_intervals=self.no_intervals,
         )
 
@@ -294,11 +303,6 @@ def _skill(own: Floats, other: Floats, v: Floats, n_cells: int) -> tuple[float, 
     ratio = float(v @ own) / float(v @ other)
     off = v * (own - ratio * other) / float(v @ other)
     return 1.0 - ratio, math.sqrt(float(off @ off) * len(v) / n_cells)
-
-
-def _first_positive(*sizes: Any) -> Floats:
-    """The first size of each column that is not 0; 1 where all are."""
-    return np.select([size > 0.0 for size in sizes], sizes, 1.0)
 
 
 def _median(errors: Floats) -> float:
@@ -321,56 +325,54 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """Rank 1 against simpler guesses at the hidden cells of a table.
+    """Rank 1 against simpler guesses at the hidden cells of a table."""
 
-    Attributes
-    ----------
-    skill : float
-        1 - mean absolute error of rank 1 / that of the column means, each column in
-        units of its own standard deviation: above 0 rank 1 is better.
-    skill_error : float
-        Its standard error, roughly: a skill within two of 0 may be chance.
-    coverage : float
-        Share of the hidden cells within their intervals; NaN without intervals.
-    scores : dict
-        ``Score(deviance, mean_absolute_error)`` of each method.
-    n_hidden : int
-        Hidden cells, in all repeats.
-    level : float
-        Of the intervals.
-    no_intervals : str
-        Reason why some fits had no intervals; else empty.
-    """
-
+    #: 1 - mean absolute error of rank 1 / that of the column means, each column in
+    #: units of its own standard deviation: above 0 rank 1 is better.
     skill: float
-    skill_error: float
-    coverage: float
-    scores: dict[str, Score]
-    n_hidden: int
-    level: float
-    no_intervals: str = ""
+    skill_error: float  #: Its standard error, roughly.
+    coverage: float  #: Share of the hidden cells within their intervals, or NaN.
+    #: That of each quarter of these cells, from the smallest fills to the largest;
+    #: empty for fewer than 40 cells.
+    coverage_by_size: tuple[float, ...]
+    scores: dict[str, Score]  #: ``Score(deviance, mean_absolute_error)`` by method.
+    n_hidden: int  #: Hidden cells, in all repeats.
+    level: float  #: Level of the intervals.
+    rival: str  #: The best of the other methods.
+    lead: float  #: The skill against the rival.
+    #: Whether other hidden cells may well have shown the opposite: the lead is within
+    #: two standard errors of 0, or fewer than 10 different cells were hidden.
+    may_be_chance: bool
+    no_intervals: str = ""  #: Reason why some fits had no intervals.
 
     @property
     def verdict(self) -> str:
         """One sentence."""
-        own, other = (self.scores[k].mean_absolute_error for k in METHODS[:2])
-        figures = (
-            f"on {counted(self.n_hidden, 'hidden cell')} the mean error of rank 1 is "
-            f"{own:.3g} standard deviations of a column, that of the column means "
-            f"{other:.3g}"
-        )
-        if own == other == 0.0:
-            return "Rank 1 and the column means both fill hidden cells exactly."
-        if self.may_be_chance:
-            figures += "; the difference may be chance"
-        if self.skill > 0.0:
-            return f"Rank 1 is better than the column means: {figures}."
-        return f"The column means are better than rank 1: {figures}."
+        return f"{self.headline}: {self.comparison}."
 
     @property
-    def may_be_chance(self) -> bool:
-        """Whether other hidden cells may well have shown the opposite."""
-        return abs(self.skill) <= 2.0 * self.skill_error
+    def headline(self) -> str:
+        """Whether rank 1 is better than the best of the other methods."""
+        rival = f"the {self.rival}"
+        found = (
+            f"Rank 1 is {'better than' if self.lead > 0.0 else 'as good as'} {rival}"
+        )
+        if self.lead < 0.0:
+            verb = "are" if rival.endswith("s") else "is"
+            found = f"{rival.capitalize()} {verb} better than rank 1"
+        return f"{found}, which may be chance" if self.may_be_chance else found
+
+    @property
+    def comparison(self) -> str:
+        """The errors of both."""
+        own, other = (self.scores[k][1] for k in ("rank 1", self.rival))
+        cells = counted(self.n_hidden, "hidden cell")
+        if own == 0.0:
+            return f"{'both fill' if other == 0.0 else 'it fills'} {cells} exactly"
+        return (
+            f"on {cells} the mean error of rank 1 is {own:.3g} standard deviations of "
+            f"a column, that of the {self.rival} {other:.3g}"
+        )
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """The scores as a frame of pandas, polars or pyarrow."""
@@ -387,15 +389,20 @@ class Assessment:
         ]
 
     def __repr__(self) -> str:
-        return f"{self.verdict}\n{text_grid(self._grid())}\n{self._coverage}"
+        return "\n".join([self.verdict, text_grid(self._grid()), *self.notes])
 
     @property
-    def _coverage(self) -> str:
-        if np.isnan(self.coverage):
-            return f"No intervals: {self.no_intervals}"
-        share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
-        return f"{share} intervals contained the cell."
+    def notes(self) -> list[str]:
+        """Sentences about the intervals."""
+        notes = [f"No intervals: {self.no_intervals}"]
+        if not np.isnan(self.coverage):
+            share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
+            notes = [f"{share} intervals contained the cell."]
+        if self.coverage_by_size:
+            parts = ", ".join(f"{share:.0%}" for share in self.coverage_by_size)
+            notes.append(f"By size of the fill, from the smallest quarter: {parts}.")
+        return notes
 
     def _repr_html_(self) -> str:
-        table = html_grid(self._grid())
-        return f"<p>{self.verdict}</p>{table}<p>{self._coverage}</p>"
+        notes = "".join(f"<p>{note}</p>" for note in self.notes)
+        return f"<p>{self.verdict}</p>{html_grid(self._grid())}{notes}"

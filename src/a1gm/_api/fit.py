@@ -20,7 +20,7 @@ from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
@@ -85,7 +85,7 @@ def fit(
     tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
-    **rank: int,
+    rank: int = 1,
 ) -> RankOneFit:
     """Find the best rank-1 explanation of a non-negative table with holes.
 
@@ -127,8 +127,8 @@ def fit(
     n_threads : int, optional
         Threads for the pass over the data; the cores available by default. More than
         1,024 count as 1,024.
-    **rank : int
-        ``rank=1`` or ``n_components=1`` are accepted; any other rank is refused.
+    rank : int, default=1
+        Any other rank is refused, with what to use instead.
 
     Returns
     -------
@@ -173,11 +173,9 @@ def fit(
     if tol is None:
         tol = DEFAULT_TOL
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
-    if rank:
-        _check_rank(rank)
-    wanted = BY_RULE
-    if not (id is None is columns is exclude):
-        wanted = ColumnOptions(id, columns, exclude)
+    if rank != 1 or isinstance(rank, bool):
+        raise _no_other_rank(rank)
+    wanted = ColumnOptions(id, columns, exclude)
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)
@@ -191,12 +189,7 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
-        Non-negative numbers; NaN (or the container's own mark) is a missing cell. The
-        input is never modified.
-    weights, exposure : table, or one number per row or column, optional
-        As in ``a1gm.fit``.
-    **options
+    X, weights, exposure, **options
         As in ``a1gm.fit``.
 
     Returns
@@ -253,19 +246,14 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     return RankOneFit(solved, rows, table, **options)
 
 
-def _check_rank(given: dict[str, Any]) -> None:
-    """Accept ``rank=1`` and ``n_components=1``; any other rank raises and explains."""
-    for name, value in given.items():
-        if name not in ("rank", "n_components"):
-            raise TypeError(f"fit() got an unexpected keyword argument {name!r}")
-        if not (_is_number(value, INTEGRAL) and value == 1):
-            raise ParameterError(
-                f"{name}={value!r}: a1gm fits rank 1 only, one factor per row and one "
-                "per column. The exact optimum that it certifies exists for rank 1; "
-                "with more components the problem has many local optima. For those use "
-                "sklearn.decomposition.NMF(solver='mu', beta_loss='kullback-leibler') "
-                "on a table without holes, or a1gm.paper.kl_wnmf(X, rank=...)."
-            )
+def _no_other_rank(rank: Any) -> ParameterError:
+    return ParameterError(
+        f"rank={rank!r}: a1gm fits rank 1 only, one factor per row and one per column. "
+        "The exact optimum that it certifies exists for rank 1; with more components "
+        "the problem has many local optima. For those use "
+        "sklearn.decomposition.NMF(solver='mu', beta_loss='kullback-leibler') on a "
+        "table without holes, or a1gm.paper.kl_wnmf(X, rank=...)."
+    )
 
 
 def check_signs(negatives: Negatives, name: str) -> None:

@@ -55,6 +55,7 @@ def fit_file(
     thousands: str | None = None,
     encoding: str = "utf-8",
     sheet: str | None = None,
+    header: bool = True,
     skip_bad: bool = False,
     batch_rows: int | None = None,
     negatives: Negatives = "raise",
@@ -107,6 +108,9 @@ def fit_file(
         The encoding of text.
     sheet : str, optional
         The sheet of a spreadsheet. Default: the only one with cells in it.
+    header : bool, default=True
+        Whether the first line of text or of a sheet has the names of the columns.
+        Without it they are called ``column_1``, ``column_2``, ...
     skip_bad : bool, default=False
         Whether to go on without files that cannot be read, among several; a
         ``SkippedWarning`` names them.
@@ -153,7 +157,7 @@ def fit_file(
     >>> fit.row_factor[:]
     array([ 6., 12.])
     """
-    text = delimiter, decimal, thousands, encoding, sheet
+    text = delimiter, decimal, thousands, encoding, sheet, header
     reading = TableOptions(columns, exclude, id, missing, *text, skip_bad, batch_rows)
     how = tol, max_iter, n_threads, progress
     fitting = FitOptions(negatives, on_undetermined, *how)

@@ -15,6 +15,7 @@ from a1gm._api.fit import (
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._rows.long import Duplicates, read_long
+from a1gm._rows.weights import Weighting, weights_or_exposure
 from a1gm.exceptions import ParameterError
 
 
@@ -23,7 +24,8 @@ def fit_long(
     keys: Sequence[Any] | None = None,
     value: Any = None,
     *,
-    weight: Any = None,
+    weights: Any = None,
+    exposure: Any = None,
     duplicates: Duplicates = "raise",
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
@@ -49,9 +51,10 @@ def fit_long(
         or categories. Not needed for a Series; levels of a pandas index will do.
     value : name
         The column with the values.
-    weight : name, optional
-        The column with a weight for each cell; 0 means that the cell is ignored, as
-        in ``a1gm.fit``.
+    weights, exposure : name, optional
+        The column with a weight, or with the exposure, of each cell, as in
+        ``a1gm.fit``. The exposure of a missing cell is that of a row without a value;
+        without one the cell stays missing.
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are there more than once: refuse them, or add their
         values. Rows without a value add nothing; a pair of only such rows is missing.
@@ -89,24 +92,27 @@ def fit_long(
     0  east   feb   10.0
     """
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
-    check_duplicates(duplicates, weight)
-    cells = read_long(frame, keys, value, weight, negatives)
+    weighting = weights_or_exposure(weights, exposure)
+    check_long(duplicates, weighting, negatives)
+    cells = read_long(frame, keys, value, weighting, negatives)
     source = cells.rows(duplicates)
     names, values = cells.names, (cells.row.values, cells.column.values)
     del cells  # its codes are not needed any more
-    if source.weights is not None:
-        check_signs(negatives, "weight=")
     return fit_rows(source, options, long=names, key_values=values)
 
 
-def check_duplicates(duplicates: str, weight: Any = None) -> None:
-    """Raise for a value of ``duplicates`` that is not allowed."""
+def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> None:
+    """Raise for ``duplicates`` and weights that are not allowed."""
     if duplicates not in ("raise", "sum"):
         raise ParameterError(
             f"duplicates must be one of ('raise', 'sum'), got {duplicates!r}."
         )
-    if duplicates == "sum" and weight is not None:
+    name, column = weighting
+    if column is None:
+        return
+    check_signs(negatives, name)
+    if duplicates == "sum":
         raise ParameterError(
-            'duplicates="sum" and weight= cannot be combined: a sum of cells has no '
+            f'duplicates="sum" and {name} cannot be combined: a sum of cells has no '
             "one weight. Add the values and their weights up before."
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, WARNINGS, FitOptions, fit_rows
-from a1gm._api.fit_long import check_duplicates
+from a1gm._api.fit_long import check_long
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
@@ -19,6 +19,7 @@ from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unkno
 from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.long import Duplicates, Side, read_groups
 from a1gm._rows.read import is_triangle, read_input, read_triangles
+from a1gm._rows.weights import weights_or_exposure
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -53,9 +54,7 @@ def fit_many(
         ages. Cumulative claims are turned into increments, which is what the fit
         explains and ``many.fill_long()`` gives; increments below zero need
         ``negatives="allow"``.
-    absent, negatives, on_undetermined, tol, max_iter
-        As in ``a1gm.fit``.
-    n_threads : int, optional
+    absent, negatives, on_undetermined, tol, max_iter, n_threads
         As in ``a1gm.fit``, for each table.
 
     Returns
@@ -148,6 +147,8 @@ def fit_groups(
     keys: Sequence[Any],
     value: Any,
     *,
+    weights: Any = None,
+    exposure: Any = None,
     duplicates: Duplicates = "raise",
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
@@ -168,13 +169,13 @@ def fit_groups(
         The columns with the keys of the rows and of the columns.
     value : name
         The column with the values; null and NaN are missing cells.
+    weights, exposure : name, optional
+        As in ``a1gm.fit_long``.
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are in a group more than once. A group that is
         refused is in ``many.failed``.
-    negatives, on_undetermined, tol, max_iter
-        As in ``a1gm.fit``.
-    n_threads : int, optional
-        As in ``a1gm.fit_many``.
+    negatives, on_undetermined, tol, max_iter, n_threads
+        As in ``a1gm.fit``, for each group.
 
     Returns
     -------
@@ -209,8 +210,9 @@ def fit_groups(
     0      P1       b       2   15.0
     """
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
-    check_duplicates(duplicates)
-    groups = read_groups(frame, by, keys, value, duplicates)
+    weighting = weights_or_exposure(weights, exposure)
+    check_long(duplicates, weighting, negatives)
+    groups = read_groups(frame, by, keys, value, weighting, duplicates)
     return fit_tables(
         groups.keys,
         groups.tables,

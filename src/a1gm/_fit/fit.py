@@ -41,7 +41,14 @@ from a1gm._fit.messages import (
     warn_left,
 )
 from a1gm._fit.pattern import MissingPattern
-from a1gm._fit.place import FATES, Columns, Fates, UndeterminedCells, decided
+from a1gm._fit.place import (
+    FATES,
+    Columns,
+    Fates,
+    UndeterminedCells,
+    decided,
+    with_exposure,
+)
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.save import save_fit
 from a1gm._fit.sure.arguments import Dispersion
@@ -268,16 +275,6 @@ class RankOneFit(Solution):
         ------
         LabelError
             The table has no such row or column; it is an ``IndexError`` as well.
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
-        >>> fit = a1gm.fit(X, on_undetermined="ignore")
-        >>> fit.fate(1, 1)
-        'unbounded'
-        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
-        ['zero', 'finite', 'unbounded']
         """
         rows, cols = self._places(i, j)
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
@@ -299,7 +296,7 @@ class RankOneFit(Solution):
         return paired(rows.find(i), columns.find(j))
 
     # ---------------------------------------------------------------- fitted values
-    def predict(self, rows: Any, columns: Any = None) -> Any:
+    def predict(self, rows: Any, columns: Any = None, *, exposure: Any = None) -> Any:
         """Fitted values of cells that are named by their labels.
 
         Parameters
@@ -309,13 +306,16 @@ class RankOneFit(Solution):
             ``columns``, the rows as in ``fate``.
         columns : label or array of labels, optional
             The columns, paired with the rows.
+        exposure : number or array, optional
+            For a fit with exposure: that of each pair, where it is not the one that
+            the fit was made with.
 
         Returns
         -------
         ndarray, or float for a single cell
-            One value per row of the frame, or of the shape of the labels; NaN where
-            the data determine none (``fate`` says why), and for labels that the fit
-            does not know.
+            One value per row of the frame, or of the shape of the labels, in units of
+            X; NaN where the data determine none (``fate`` says why), for labels that
+            the fit does not know, and where the exposure is not known.
 
         Warns
         -----
@@ -326,23 +326,21 @@ class RankOneFit(Solution):
         ------
         LabelError
             A label is that of several rows or columns, or a place does not exist.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, a1gm
-        >>> X = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, np.nan]}, index=["x", "y"])
-        >>> a1gm.fit(X).predict(["x", "y"], "b")
-        array([2., 6.])
         """
         long = self._table.long
-        return predicted(self._finders, self._fitted, long, rows, columns)
+        return predicted(self._finders, self._fitted, long, rows, columns, exposure)
 
-    def _fitted(self, rows: Ints, cols: Ints) -> Floats:
+    def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:
         """Fitted values of cells by positions; NaN if undetermined."""
+        if self.has_exposure or exposure is not None:
+            exposure = self._table.exposure_at(rows, cols, exposure)
+        w, h = self._rows.at(rows), self.col_factor[cols]
         with np.errstate(over="ignore"):
-            values: Floats = self._rows.at(rows) * self.col_factor[cols]
+            values = w * h if exposure is None else product(w, h, exposure)
         if not self._is_plain:
             decided(values, self._fates.of_cells(rows, cols))
+        if exposure is not None:
+            with_exposure(values, exposure)
         check_cells(values)
         return values
 
@@ -484,14 +482,6 @@ class RankOneFit(Solution):
             here, has other sums than when it was fitted. (A change that keeps the sum
             of the row factors may not be noticed: do not change a table that you have
             fitted, or fit a copy.)
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, 33.0], [9.0, 22.0, np.nan]])
-        >>> u = a1gm.fit(X).uncertainty()
-        >>> round(u.standard_error(2, 2), 1)
-        4.3
         """
         return Uncertainty(self._scatter, dispersion, robust=robust)
 
@@ -527,7 +517,7 @@ class RankOneFit(Solution):
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
-        """Return the rank-1 table; NaN where the data do not determine a value.
+        """Return the rank-1 table in units of X; NaN where no value is determined.
 
         Parameters
         ----------
@@ -552,7 +542,7 @@ class RankOneFit(Solution):
                 # An observed cell always has a value, if only 0.
                 decided(table[start:stop], self._fates.of_rows(start, stop))
         if exposures is not None:
-            table[E == 0.0] = 0.0
+            with_exposure(table, E)
         check_cells(table)
         backend = self._table.backend
         if backend is None:
@@ -677,16 +667,6 @@ class RankOneFit(Solution):
         TableTooLargeError
             There would be more than ``max_rows`` rows; ``predict`` gives the values of
             the pairs that are needed.
-
-        Examples
-        --------
-        >>> import polars as pl, a1gm
-        >>> marks = pl.DataFrame(
-        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
-        ... )
-        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
-        >>> fit.fill_long().rows()
-        [('bob', 2, 6.0)]
         """
         return filled_long(
             self._table,
@@ -749,6 +729,7 @@ class RankOneFit(Solution):
         """The fit in words, line by line."""
         lines = {
             "table": "{} x {}".format(*self.shape),
+            "missing": self._missing_in_words(),
             "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "cell error": f"{self.cell_error:.1e}",
@@ -759,6 +740,11 @@ class RankOneFit(Solution):
         if not self.attained:
             lines["zeros given up"] = str(self._fates.totals.n_given_up)
         return lines
+
+    def _missing_in_words(self) -> str:
+        n = self.pattern.n_missing
+        filled = f", {n - self.n_undetermined:,} with a value" if n else ""
+        return f"{n:,} of {counted(math.prod(self.shape), 'cell')}{filled}"
 
     def __repr__(self) -> str:
         return one_line("RankOneFit", self.summary())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +17,51 @@ from a1gm._fit.table import Table
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
 from a1gm._rows.read import AnyRows
-from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning
+from a1gm.exceptions import (
+    ParameterError,
+    TableTooLargeError,
+    UndeterminedWarning,
+    WeightsError,
+)
 
+MOST_SHOWN = 12  # numbers of a vector
 BACKENDS = ("pandas", "polars", "pyarrow")
-Fitted = Callable[[Ints, Ints], Floats]
+Fitted = Callable[..., Floats]
 CELLS_AT_ONCE = 1 << 22
 KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
 
 class FactorFrames(NamedTuple):
-    """Two frames: one line per row of the table, and one per column."""
+    """What the rows of a table have, and what its columns have; both are shown."""
 
     rows: Any
     columns: Any
+
+    def __repr__(self) -> str:
+        return "rows\n{}\n\ncolumns\n{}".format(*map(_text_of, self))
+
+    def _repr_html_(self) -> str:
+        parts = [
+            part._repr_html_()
+            if hasattr(part, "_repr_html_")
+            else f"<pre>{escape(_text_of(part))}</pre>"
+            for part in self
+        ]
+        return "<h4>rows</h4>{}<h4>columns</h4>{}".format(*parts)
+
+
+class FactorErrors(FactorFrames):
+    """Standard errors of the row factors, read when needed, and the column factors."""
+
+    __slots__ = ()
+
+
+def _text_of(part: Any) -> str:
+    """Write a frame as it is, and of a vector the first numbers."""
+    if hasattr(part, "columns"):
+        return repr(part)
+    text = ", ".join(f"{x:.6g}" for x in part[:MOST_SHOWN])
+    return f"{text}, ... ({len(part):,} in all)" if len(part) > MOST_SHOWN else text
 
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
@@ -139,6 +172,7 @@ def predicted(
     long: tuple[Any, Any, Any] | None,
     rows: Any,
     columns: Any,
+    exposure: Any,
 ) -> Any:
     """Fitted values of pairs of labels, or of the pairs of a long frame."""
     is_long = columns is None
@@ -160,8 +194,20 @@ def predicted(
     i, j = paired(*found)
     values = np.full(i.shape, np.nan)
     known = (i >= 0) & (j >= 0)
-    values[known] = fitted(i[known], j[known])
+    if exposure is not None:
+        exposure = _of_pairs(exposure, i.shape)[known]
+    values[known] = fitted(i[known], j[known], exposure)
     return values if values.ndim else float(values)
+
+
+def _of_pairs(exposure: Any, shape: tuple[int, ...]) -> Floats:
+    try:
+        return np.broadcast_to(np.asarray(exposure, np.float64), shape)
+    except ValueError as error:
+        raise WeightsError(
+            f"exposure has shape {np.shape(exposure)}, but the pairs have shape "
+            f"{shape}. Pass one number, or one per pair."
+        ) from error
 
 
 def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from html import escape
+from itertools import islice
 from typing import Any, overload
 
 import numpy as np
@@ -12,9 +14,12 @@ from a1gm._base.types import AnyArray
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import FactorFrames, check_backend, filled_pairs, long_frame
+from a1gm._fit.messages import html_grid
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.long import Side
 from a1gm.exceptions import A1gmError, LabelError, ParameterError
+
+MOST_SHOWN = 12  # tables in a notebook
 
 
 class ManyFits(Mapping[Any, RankOneFit]):
@@ -114,17 +119,6 @@ class ManyFits(Mapping[Any, RankOneFit]):
         FactorFrames
             ``rows`` has a line for every row of every table: the key, the name of the
             row, ``row_factor`` and ``row_block``; ``columns`` likewise.
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> stack = np.array([[[1.0, 3.0]], [[2.0, 2.0]]])
-        >>> print(a1gm.fit_many(stack).to_frames("pandas").columns)
-           table  column  col_factor  col_block
-        0      0       0        0.25          0
-        1      0       1        0.75          0
-        2      1       0        0.50          0
-        3      1       1        0.50          0
         """
         backend = backend or self._backend
         check_backend(backend)
@@ -188,6 +182,15 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __repr__(self) -> str:
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         return f"ManyFits({counted(len(self), 'table')}{failed})"
+
+    def _repr_html_(self) -> str:
+        grid = [["table", "rows x columns", "missing cells", "solver", "certificate"]]
+        for key, k in islice(self._places.items(), MOST_SHOWN):
+            fit = self._fits[k]
+            shape, missing = "{} x {}".format(*fit.shape), f"{fit.pattern.n_missing:,}"
+            words = shape, missing, fit.solver, f"{fit.certificate:.1e}"
+            grid.append([text_of_label(key), *words])
+        return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
 
 
 def _array_of(values: Sequence[Any]) -> AnyArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from a1gm._base.types import Absent, Ints, SmallInts
 from a1gm._base.words import counted
+from a1gm._fit.messages import html_table
 from a1gm._fit.place import Fates
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel
@@ -31,13 +32,6 @@ class MissingPattern:
         Anything ``a1gm.fit`` accepts; negative cells do not matter here.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is.
-
-    Examples
-    --------
-    >>> import numpy as np, a1gm
-    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
-    >>> a1gm.MissingPattern(X).is_grid_like
-    True
     """
 
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
@@ -67,11 +61,10 @@ class MissingPattern:
         found = [P for _, P in self._observed.matrices()]
         return csr_array(vstack([csr_array(P).astype(bool) for P in found]))
 
-    @property
+    @cached_property
     def _degrees(self) -> Ints:
         """Observed columns of each pattern."""
-        degrees: Ints = np.diff(self._cells.indptr)
-        return degrees
+        return self._observed.degrees()
 
     # ------------------------------------------------------------------ counting
     @property
@@ -88,7 +81,7 @@ class MissingPattern:
     @cached_property
     def n_missing(self) -> int:
         """Missing cells."""
-        return int(self.missing_per_col.sum())
+        return self.n_rows * self.n_cols - int(self._rows_per_pattern @ self._degrees)
 
     @property
     def n_rows_with_missing(self) -> int:
@@ -211,6 +204,26 @@ class MissingPattern:
             f"{counted(self.n_row_patterns, 'row pattern')}, {self.shape_name}, "
             f"{counted(self.n_blocks, 'block')}{known})"
         )
+
+    def _summary(self) -> dict[str, str]:
+        """Every property in words, by name."""
+        n, m, missing = self.n_rows, self.n_cols, self.n_missing
+        how = "in closed form" if self.has_closed_form else "iteratively"
+        apart = ": their scales cannot be compared" if self.n_blocks > 1 else ""
+        lines = {
+            "table": f"{counted(n, 'row')} × {counted(m, 'column')}",
+            "missing": f"{missing:,} of {n * m:,} cells ({missing / (n * m):.1%})",
+            "patterns": f"{self.n_row_patterns:,} among the rows, "
+            f"{self.n_col_patterns:,} among the columns",
+            "shape": f"{self.shape_name}: solved {how}",
+            "blocks": f"{self.n_blocks:,}{apart}",
+        }
+        if self.n_undetermined:
+            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
+        return lines
+
+    def _repr_html_(self) -> str:
+        return html_table("MissingPattern", self._summary())
 
 
 def _distinct(cells: Any) -> list[SmallInts]:

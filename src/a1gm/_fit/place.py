@@ -56,6 +56,13 @@ def decided(values: Floats, fates: SmallInts) -> Floats:
     return values
 
 
+def with_exposure(values: Floats, exposure: Floats) -> Floats:
+    """Put 0 where nothing could be counted, NaN where the exposure is not known."""
+    values[exposure == 0.0] = 0.0
+    values[np.isnan(exposure)] = np.nan
+    return values
+
+
 class Left(NamedTuple):
     """The cells that stay missing: how many, and the first."""
 
@@ -442,10 +449,7 @@ class Groups:
         if exposure is not None:
             factors.append(exposure[held])
         out[held] = product(*factors, over=self.reach[at[held]])
-        if exposure is not None:
-            out[exposure == 0.0] = 0.0  # nothing could be counted
-            out[np.isnan(exposure)] = np.nan
-        return out
+        return out if exposure is None else with_exposure(out, exposure)
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
         """0 or NaN for cells of components in which their row observes nothing."""

@@ -210,11 +210,25 @@ class Table:
             return None
         if isinstance(self.weights, Rows):
             return self.weights
+        raise self._lacks_exposure()
+
+    def exposure_at(
+        self, rows: Ints, cols: Ints, given: Floats | None = None
+    ) -> Floats:
+        """Exposures of some cells, those given or those of the fit; NaN if unknown."""
+        if given is not None:
+            like: Any = self._with_weights(Rows([], len(rows), 1), None, given[:, None])
+            return like.weights.cells[:, 0]  # type: ignore[no-any-return]
+        if self.weights is None:
+            raise self._lacks_exposure()
+        return self.weights.values_at(rows, cols)  # type: ignore[no-any-return]
+
+    def _lacks_exposure(self) -> ParameterError:
         kept = "only that of stored cells" if self.weights else "no exposure"
-        raise ParameterError(
+        return ParameterError(
             f"This fit has kept {kept}, but that of every cell is needed. Pass "
-            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
-            "as an array."
+            "exposure= to fit.reconstruct or fit.predict as an array; for errors fit "
+            "the table again, as an array."
         )
 
 
@@ -290,16 +304,7 @@ class FitRows:
 
 
 class LazyRows:
-    """A long vector, of which slices are arrays; ``np.asarray`` takes it whole.
-
-    Examples
-    --------
-    >>> squares = LazyRows(10**12, lambda start, stop: np.arange(start, stop) ** 2.0)
-    >>> squares[3:6]
-    array([ 9., 16., 25.])
-    >>> squares[[5, 2]]
-    array([25.,  4.])
-    """
+    """A long vector, of which slices are arrays; ``np.asarray`` takes it whole."""
 
     ndim = 1
     dtype = np.dtype(np.float64)

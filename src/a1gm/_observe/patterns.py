@@ -204,6 +204,14 @@ class Patterns:
                 positive = self.positive_cells(some)[i, j]
             yield i + some.start, j, positive
 
+    def degrees(self) -> Ints:
+        """Observed columns of each pattern."""
+        if self.keys is None:
+            counts: Ints = np.diff(self.ptr)
+        else:
+            counts = np.bitwise_count(self.keys).sum(axis=1, dtype=np.int64)
+        return counts
+
     def nonempty_patterns(self) -> Bools:
         """Patterns with at least one observed cell."""
         if self.keys is not None:

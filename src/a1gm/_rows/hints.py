@@ -8,7 +8,7 @@ Hints look at values and never decide anything: which columns are fitted is sett
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import isnan
@@ -35,11 +35,14 @@ MISSING = ("", "NA", "NaN", "nan", "None", "<NA>")  # cells of text, written as 
 NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 _TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
-_SIGN = r"(?:[^\w\s.,()+-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
+_WHOLE, _GROUPED = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+_SIGN = r"(?:[^\w\s.,()+\u2212\u2013-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
 _DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
 _PLAIN = re.compile(rf"[+-]?{_DIGITS}")
 _WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
-_NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
+_NEGATIVE = re.compile(
+    rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-|[\u2212\u2013]({_DIGITS})"
+)
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,21 @@ def hints(
     name: str = "X",
     is_asked: bool = False,
     in_file: bool = False,
-    decimal: str | None = ".",
+    texts: Collection[Sequence[str]] = (),
 ) -> list[DataHintWarning]:
     """Return warnings about a table by its first rows.
 
     ``first`` has these rows of the columns, the others in their order: a float array
     with NaN where a cell is missing for numbers, any sequence for others. The whole
     table has ``n_rows``. Where the caller ``is_asked`` for columns, hints on what they
-    are used for are left out. ``decimal`` is the decimal mark, None where it may be
-    another one.
+    are used for are left out. ``texts`` are the first cells of the columns, where the
+    decimal mark is not known.
     """
     names, table = choice.table[:MOST_COLUMNS], set(choice.table)
     values = np.column_stack([first[column] for column in names])
     others = [column for column in first if column not in table]
     head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
-    found = list(_about_thousands(head)) if decimal is None else []
+    found = list(_about_thousands(texts))
     if not is_asked:
         found += [text for rule in RULES for text in rule(head)]
     return [DataHintWarning(text, where=name) for text in found]
@@ -139,7 +142,7 @@ def is_total(name: Any) -> bool:
 def sign_remedy(text: str) -> str | None:
     """Return what makes a number of a text with a sign, such as $5 or (5)."""
     if found := _NEGATIVE.fullmatch(text):
-        return f"write it as -{found[1] or found[2]} to have numbers"
+        return f"write it as -{found[found.lastindex or 0]} to have numbers"
     if _WITH_SIGN.fullmatch(text):
         return "take the sign off to have numbers"
     return None
@@ -147,7 +150,7 @@ def sign_remedy(text: str) -> str | None:
 
 # -------------------------------------------------------------------------------- rules
 def _about_long(head: _Head) -> Iterator[Text]:
-    """One row per cell: two or three keys repeat, and no combination of them does.
+    """One row per cell: two or three keys repeat, their combinations hardly do.
 
     Keys are columns that are not data, or the first columns of whole numbers.
     """
@@ -164,10 +167,14 @@ def _about_long(head: _Head) -> Iterator[Text]:
     cells = {key: list(head.first[key]) for key in keys[:MOST_KEYS]}
     counts = {key: len(set(column)) for key, column in cells.items()}
     repeated = [key for key in cells if 1.3 * counts[key] <= n]
-    for some in (*combinations(repeated, 2), *combinations(repeated, 3)):
+    tried: list[tuple[Any, float]]  # some keys, and how many combinations they have
+    tried = [(some, n) for k in (2, 3) for some in combinations(repeated, k)]
+    for pair in combinations(repeated, 2) if n >= 12 else ():
+        tried.append((pair, max(n / 2, 1.3 * max(map(counts.__getitem__, pair)))))
+    for some, fewest in tried:
         size = np.prod([float(counts[key]) for key in some])
         is_dense = 2 * n >= size or n >= 50
-        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < n:
+        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < fewest:
             continue
         by = min(some, key=counts.__getitem__) if len(some) == 3 else None
         options = [
@@ -179,7 +186,9 @@ def _about_long(head: _Head) -> Iterator[Text]:
         call = "fit_long" if by is None else "fit_groups"
         frame = "frame" if head.in_file else "X"
         found = Call(call, frame, tuple(options))
-        yield "if it has one row per cell, fit it with ", found, "."
+        again = "; pairs that occur again need ", Option("duplicates", "sum")
+        more = again if fewest < n else ""
+        yield "if it has one row per cell, fit it with ", found, more, "."
         return
 
 
@@ -261,43 +270,42 @@ def _about_text(head: _Head) -> Iterator[Text]:
 
 
 def _about_header(head: _Head) -> Iterator[Text]:
-    """A first line of data: names that are numbers in no order."""
+    """A first line of data: names that are numbers, or missing, without a rule."""
     names = head.choice.table
     if not head.in_file:
         return
     try:
-        numbers = np.array(list(map(float, names)))
+        numbers = np.array(
+            ["nan" if name in ("", "NA") else name for name in names], float
+        )
     except ValueError:
         return
     steps = np.diff(numbers)
-    is_ordered = (steps > 0).all() or (steps < 0).all()
-    if not (is_ordered and (numbers == np.floor(numbers)).all()):
+    is_even = len(steps) > 1 and (steps == steps[0]).all()
+    if not is_even and not np.isnan(numbers).all():
         yield (
             f"the names of the columns are numbers ({listed(names, 5)}). If the first "
-            "line is data, add a header before it."
+            "line is data, pass ",
+            Option("header", False),
+            ".",
         )
 
 
-def _about_thousands(head: _Head) -> Iterator[Text]:
+def _about_thousands(texts: Collection[Sequence[str]]) -> Iterator[Text]:
     """Points between thousands: 1.329 beside 821 in one column."""
-    known = ~np.isnan(head.values)
-    is_fraction = known & (np.floor(head.values) != head.values)
-    numbers = np.abs(head.values[is_fraction])
-    plain = np.abs(np.where(known & ~is_fraction, head.values, 0.0))
-    has_three = np.abs(numbers * 1000.0 - np.round(numbers * 1000.0)) < 1e-6
-    has_more_than_two = np.abs(numbers * 100.0 - np.round(numbers * 100.0)) > 1e-6
-    has_both = (plain >= 100.0).any(axis=0) & is_fraction.any(axis=0)
-    if (
-        has_both.any()
-        and (has_three & (numbers >= 1.0) & (numbers < 1000.0)).all()
-        and has_more_than_two.sum() >= max(3.0, 0.7 * len(numbers))
-        and plain.max() < 1000.0
-    ):
-        few = listed([f"{number:.3f}" for number in numbers[has_more_than_two][:3]])
+    marked, has_both, others = [], False, []
+    for cells in texts:
+        with_point = [cell for cell in cells if "." in cell]
+        plain = [abs(float(cell)) for cell in cells if _WHOLE.fullmatch(cell)]
+        has_both |= bool(with_point) and max(plain, default=0.0) >= 100.0
+        marked += with_point
+        others += plain
+    is_grouped = all(map(_GROUPED.fullmatch, marked))
+    if has_both and len(marked) > 2 and is_grouped and max(others) < 1000.0:
         yield (
-            f"every number with a fraction has three digits behind the point ({few}), "
-            "and the others are below 1,000: the points may separate thousands. If "
-            "they do, pass ",
+            f"every number with a fraction has three digits behind the point "
+            f"({listed(marked[:3])}), and the others are below 1,000: the points may "
+            "separate thousands. If they do, pass ",
             Option("decimal", ","),
             " and ",
             Option("thousands", "."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,9 +16,9 @@ from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.labels import check_there, names_in, text_of_label
 from a1gm._rows.read import AnyRows, is_triangle
-from a1gm._rows.rows import check_values, table_of
+from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm._rows.weights import check_weights
+from a1gm._rows.weights import Weighting, check_weights
 from a1gm.exceptions import (
     A1gmError,
     DataError,
@@ -76,13 +76,15 @@ def code_key(
         _check_keys(column, is_missing, place_of)
     try:
         codes, values = (_coded_by_pandas if is_pandas else _coded_by_arrow)(series)
-    except (TypeError, NotImplementedError) as error:  # not hashable; not in Arrow
+        _check_keys(column, codes < 0, place_of)
+        return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
+    # Not hashable, or not in Arrow; dates and times, which have no common order.
+    except (TypeError, NotImplementedError) as error:
         raise LabelError(
             f"The values of {column!r}, such as {series[:1].to_list()[0]!r}, cannot be "
-            "keys. Make text or numbers of them, or take another column."
+            "keys, or not together. Make text or numbers of them, or take another "
+            "column."
         ) from error
-    _check_keys(column, codes < 0, place_of)
-    return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
 
 
 def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
@@ -144,11 +146,14 @@ def _coded_by_arrow(series: Any) -> tuple[AnyArray, Any]:
     else:
         array = series.to_arrow()
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     kind = chunked.type
     if pa.types.is_dictionary(kind):  # its entries need be neither used nor once
         chunked = chunked.cast(kind.value_type)
+    if kind in (pa.float32(), pa.float64()):  # -0.0 and 0.0 are one key
+        chunked = pc.add(chunked, pa.scalar(0.0, kind))
     coded = chunked.dictionary_encode().unify_dictionaries()
     codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
     values = coded.chunk(coded.num_chunks - 1).dictionary.cast(kind)
@@ -227,8 +232,9 @@ class LongTable:
         """Raise for values and weights that cannot be fitted."""
         x, V = self.values, self.weights
         if V is not None:
-            is_good = (V >= 0.0) & (np.inf > V)
-            V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
+            if not self.exposed:
+                is_good = (V >= 0.0) & (np.inf > V)
+                V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
             check_weights(replace(self, names=(*self.names[:2], weight), values=V))
             x = np.where(V > 0.0, x, np.nan)
         check_values(self, x, negatives)
@@ -255,9 +261,20 @@ class LongTable:
         )
         if self.weights is None:
             return rows
-        # A weight of 0 takes the cell out: the one of a missing value does not matter.
-        weights = np.where(np.isnan(self.values), 0.0, self.weights)
-        return replace(rows, weights=rows.with_values(self._sorted(weights).data))
+        weights = rows.with_values(self._sorted(self._used_weights).data)
+        return replace(rows, weights=weights, exposed=self.exposed)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether the weights are exposures."""
+        return self.name == "exposure"
+
+    @property
+    def _used_weights(self) -> Any:
+        """Weights, 0 where the value is missing; exposures as they are."""
+        if self.weights is None or self.exposed:
+            return self.weights
+        return np.where(np.isnan(self.values), 0.0, self.weights)
 
     def _sorted(self, values: Floats, chosen: Any = slice(None)) -> Any:
         """Cells row by row, columns ascending; repeated pairs are summed."""
@@ -287,11 +304,11 @@ def read_long(
     given: Any,
     keys: Sequence[Any] | None,
     value: Any,
-    weight: Any = None,
+    weighting: Weighting,
     negatives: Negatives = "raise",
 ) -> LongTable:
     """Read a long frame, and raise for keys and values that cannot be fitted."""
-    table = _open_long(given, keys, value, weight)
+    table, weight = _open_long(given, keys, value, weighting), weighting[1]
     is_advised = weight is None or negatives == "allow"  # which weights refuse
     table.check(negatives if is_advised else None, weight)
     return table
@@ -301,7 +318,7 @@ def _open_long(
     given: Any,
     keys: Sequence[Any] | None,
     value: Any,
-    weight: Any = None,
+    weighting: Weighting,
     by: Sequence[Any] = (),
 ) -> LongTable:
     """Open a long frame, or a pandas Series with two levels, and code its keys.
@@ -324,8 +341,12 @@ def _open_long(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', got {keys!r}."
         )
-    frame = open_pairs(given, (*keys, *by))
+    weight = weighting[1]
     names = [*by, *keys, value, *([] if weight is None else [weight])]
+    for name in names:
+        if not isinstance(name, Hashable):
+            raise ParameterError(f"{name!r} is not the name of one column.")
+    frame = open_pairs(given, (*keys, *by))
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"{listed(names)} must be different columns.")
@@ -339,6 +360,7 @@ def _open_long(
         _numbers_of(frame, value),
         None if weight is None else _numbers_of(frame, weight),
         place_of,
+        name="frame" if weight is None else weighting[0],
     )
 
 
@@ -442,13 +464,18 @@ class Groups:
 
 
 def read_groups(
-    given: Any, by: Any, keys: Sequence[Any], value: Any, duplicates: Duplicates
+    given: Any,
+    by: Any,
+    keys: Sequence[Any],
+    value: Any,
+    weighting: Weighting,
+    duplicates: Duplicates,
 ) -> Groups:
     """Read the groups of a long frame, in the order of their keys."""
     names = names_in(by)
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
-    table = _open_long(given, keys, value, by=names)
+    table = _open_long(given, keys, value, weighting, by=names)
     coded = [code_key(table.frame, name, table.place_of) for name in names]
     group: Ints = coded[0].codes.astype(np.int64)
     for key in coded[1:]:
@@ -513,8 +540,21 @@ def _tables(
     sums = np.bincount(pairs[known], x[known], minlength=int(start[-1]))
     counts = np.bincount(pairs[known], minlength=int(start[-1]))
     cells = np.where(counts > 0, sums, np.nan)
+    V = None
+    if table.weights is not None:  # of pairs that are there once
+        V = np.full(len(cells), np.nan if table.exposed else 0.0)
+        V[pairs] = table._used_weights[in_dense]
+
+    def dense_table(at: int, rows: int, cols: int) -> Rows:
+        own = slice(at, at + rows * cols)
+        found = table_of(cells[own].reshape(rows, cols))
+        if V is None:
+            return found
+        v = replace(table_of(V[own].reshape(rows, cols)), name=table.name)
+        return replace(found, weights=v, exposed=table.exposed)
+
     return [
-        table_of(cells[a : a + rows * cols].reshape(rows, cols))
+        dense_table(a, rows, cols)
         if dense
         else _sparse(table, duplicates, np.flatnonzero(group == k), positions, sides, k)
         for k, (a, rows, cols, dense) in enumerate(
@@ -536,8 +576,14 @@ def _sparse(
         Key(position[chosen].astype(np.int32), side.names(k))
         for position, side in zip(positions, sides, strict=True)
     )
-    group = replace(table, row=row, column=column, positions=chosen)
+    V = None if table.weights is None else table.weights[chosen]
+    x = table.values[chosen]
+    group = replace(
+        table, row=row, column=column, values=x, weights=V, positions=chosen
+    )
     try:
-        return replace(group, values=table.values[chosen]).rows(duplicates)
+        if V is not None:
+            group.check(None, table.name)
+        return group.rows(duplicates)
     except A1gmError as error:
         return error

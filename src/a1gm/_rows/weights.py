@@ -17,9 +17,10 @@ from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import LabelError, ParameterError, WeightsError
 
 Name: TypeAlias = Literal["weights", "exposure"]
+Weighting: TypeAlias = tuple[Name, Any]  # None for no weights
 
 
-def weights_or_exposure(weights: Any, exposure: Any) -> tuple[Name, Any]:
+def weights_or_exposure(weights: Any, exposure: Any) -> Weighting:
     """Name and value of the argument that was passed; None for neither."""
     if exposure is None:
         return "weights", weights
@@ -40,7 +41,7 @@ def with_weights(
     pass checks them.
     """
     if isinstance(rows, SparseRows):
-        V: Any = _stored_weights(given, rows, name)
+        V: Any = _stored_weights(given, rows, name, is_fitted=is_observed)
     elif is_sparse(given):
         raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
     else:
@@ -48,7 +49,7 @@ def with_weights(
         if not is_observed and not all(
             ((v >= 0.0) & (v < np.inf)).all() for _, v in V.in_pieces()
         ):
-            check_weights(V)
+            check_weights(V, is_fitted=False)
     return replace(rows, weights=V, exposed=name == "exposure")
 
 
@@ -136,7 +137,9 @@ def _unclear(
     )
 
 
-def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
+def _stored_weights(
+    given: Any, rows: SparseRows, name: Name, *, is_fitted: bool
+) -> SparseRows:
     """Weights of the cells that a sparse table stores; each must have one."""
     if rows.absent == "zero":
         raise ParameterError(
@@ -149,7 +152,7 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
         _check_shape(V, rows)
     else:
         V = _given_weights(given, rows, name)
-    check_weights(V)
+    check_weights(V, is_fitted=is_fitted)
     i, j = rows.row_of_cell, rows.cols
     stored = V.values_at(i * (V.n_rows > 1), j * (V.n_cols > 1))
     without = np.isnan(stored) & ~rows.missing
@@ -174,10 +177,11 @@ def _check_shape(V: AnyRows, rows: AnyRows) -> None:
         )
 
 
-def check_weights(V: Any) -> None:
+def check_weights(V: Any, *, is_fitted: bool = True) -> None:
     """Raise for weights or exposures that cannot be used; name and count them.
 
-    ``V`` has ``cells``, and ``position`` and ``where`` to name one.
+    ``V`` has ``cells``, and ``position`` and ``where`` to name one. Of a table that
+    ``is_fitted`` some must be above 0; rows that are only placed may have none.
     """
     cells, is_exposure = V.cells, V.name == "exposure"
     faults = {"infinite": np.isinf(cells), "negative": cells < 0.0}
@@ -192,6 +196,6 @@ def check_weights(V: Any) -> None:
                 f"{V.where(*V.position(at))} = {cells.flat[at]} is {what} "
                 f"({int(bad.sum())} in all). It must be finite and >= 0; {zero}."
             )
-    if not (cells > 0.0).any():
+    if is_fitted and not (cells > 0.0).any():
         what = "No exposure is above 0" if is_exposure else "All weights are zero"
         raise WeightsError(f"{what}: nothing is left to fit.")

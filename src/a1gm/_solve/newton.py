@@ -29,6 +29,7 @@ ROUGH = 0.1  # of the mismatch may be left to the next step
 # one product that they precede.
 FACTORS, PRECEDED = 200, 4
 MOST_PRODUCTS = 2000
+PRODUCTS_PER_STEP = 10  # on average: steps of the budget are worth no more
 
 
 class Enough(NamedTuple):
@@ -51,6 +52,7 @@ class Hessian:
     def __init__(self, reduced: Reduced) -> None:
         self._reduced = reduced
         self._flow: Any = None
+        self.n_products = 0
 
     def move(self, w: Floats, h: Floats) -> None:
         """Take other factors; the rows are fitted exactly."""
@@ -62,7 +64,9 @@ class Hessian:
     def solve(self, y: Floats, enough: Enough, extra: Floats | None = None) -> Floats:
         """Return the potentials of currents; ``extra`` is added to the diagonal."""
         costs = FACTORS, PRECEDED, MOST_PRODUCTS
-        potentials: Floats = self._flow.solve(y, extra, *enough, *costs)[0]
+        potentials: Floats
+        potentials, n_products = self._flow.solve(y, extra, *enough, *costs)
+        self.n_products += n_products
         return potentials
 
 
@@ -93,6 +97,8 @@ def newton(
         gap = relative_gap(state.fitted, C)
         best, steps, stuck = (gap, state), 0, 0
         while gap > tol and steps < max_steps and stuck < PATIENCE:
+            if hessian.n_products > PRODUCTS_PER_STEP * max_steps:
+                break
             previous = gap
             # A direction as good as the step is long; the last is good enough for tol.
             enough = Enough(max(min(gap, ROUGH) * gap, ROUGH * tol))

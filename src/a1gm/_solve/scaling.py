@@ -15,8 +15,9 @@ from a1gm._solve.newton import Hessian, newton
 from a1gm._solve.settle import (
     LISTED_CELL,
     PROVEN,
+    WORK_PER_CELL,
     CellsOf,
-    settle_by_sparse_edges,
+    settle_by_edges,
     settle_core,
 )
 
@@ -69,9 +70,8 @@ def solve_core(
         if core.gap <= tol:
             return core
     elif core.gap > tol:
-        core = settle_by_sparse_edges(
-            reduced, core, cells_of(False), tol=tol, max_iter=max_iter
-        )
+        work = WORK_PER_CELL * (reduced.n_listed + sum(reduced.core_shape))
+        core = settle_by_edges(reduced, core, cells_of(False), tol, max_iter, work)
         if core.gap <= tol and core.step <= PROVEN:
             return core
     hessian = Hessian(reduced)

@@ -64,7 +64,7 @@ def settle_core(
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:
-        core = _settle_by_edges(reduced, core, cells_of(False), tol, max_iter)
+        core = settle_by_edges(reduced, core, cells_of(False), tol, max_iter)
     else:
         core = _settle_by_steps(reduced, core, max_iter, hessian)
     if core.step <= SETTLED:
@@ -79,47 +79,28 @@ def settle_core(
         if core.step <= SETTLED:
             return core
     if flops <= MOST_FLOPS:
-        return _settle_by_edges(reduced, core, cells, tol, max_iter)
-    return settle_by_sparse_edges(
-        reduced, core, cells, tol=tol, max_iter=max_iter, work=MOST_FLOPS
-    )
+        return settle_by_edges(reduced, core, cells, tol, max_iter)
+    return settle_by_edges(reduced, core, cells, tol, max_iter, MOST_FLOPS)
 
 
-def settle_by_sparse_edges(
-    reduced: Reduced,
-    core: CoreSolution,
-    cells: Patterns | None,
-    *,
-    tol: float,
-    max_iter: int,
-    work: float | None = None,
-) -> CoreSolution:
-    """Newton's method by an elimination that fills in little: bands, trees.
-
-    The core stays as it is where the elimination would be too much ``work``.
-    """
-    if cells is None or core.n_iter >= max_iter:
-        return core
-    if work is None:
-        work = WORK_PER_CELL * (reduced.n_listed + sum(reduced.core_shape))
-    return _settle_by_edges(reduced, core, cells, tol, max_iter, int(work))
-
-
-def _settle_by_edges(
+def settle_by_edges(
     reduced: Reduced,
     core: CoreSolution,
     cells: Patterns | None,
     tol: float,
     max_iter: int,
-    work: int = 0,
+    work: float = 0,
 ) -> CoreSolution:
     """Settle by an elimination of at most ``work`` visits; 0 for a small core.
 
-    The core stays as it is unless the elimination is surer of its cells.
+    The core stays as it is unless the elimination is surer of its cells. One that
+    fills in little (bands, trees) needs the cells.
     """
+    if work and (cells is None or core.n_iter >= max_iter):
+        return core
     pairs = (None,) * 3 if cells is None else (cells.ptr, cells.cols, cells.sums)
     left = max(max_iter - core.n_iter, 0)
-    found = reduced.settle(core.w, core.h, *pairs, tol, left, work)
+    found = reduced.settle(core.w, core.h, *pairs, tol, left, int(work))
     if found is None:
         return core
     w, h, steps, step, gap, cut = found
@@ -230,6 +211,6 @@ def _scales(table: Patterns, tol: float) -> tuple[Floats, Floats]:
     if reduced.core_shape[0]:
         w, h = (np.ones(size) for size in reduced.core_shape)
         core = CoreSolution(w, h, "scaling", 0, np.inf)
-        core = _settle_by_edges(reduced, core, table, tol, CLUSTER_STEPS)
+        core = settle_by_edges(reduced, core, table, tol, CLUSTER_STEPS)
     w, h, *_ = reduced.replay(core.w, core.h)
     return w, h

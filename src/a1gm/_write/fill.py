@@ -41,6 +41,7 @@ from a1gm._rows.files.source import (
 )
 from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
+from a1gm._rows.files.typed import exact
 from a1gm._rows.frames import with_types
 from a1gm.exceptions import (
     DataError,
@@ -226,7 +227,7 @@ class FillFiles:
                     fills = as_text(fills, self._source.options.point)
                 else:
                     fills = fills.cast(target, safe=pa.types.is_integer(target))
-                same = joined([columns[place] for place in places]).cast(target)
+                same = exact(joined([columns[place] for place in places])).cast(target)
                 cells = pc.replace_with_mask(same, pa.array(where), fills)
         except pa.ArrowInvalid as error:
             some = [self._source.names[place] for place in places]
@@ -411,8 +412,9 @@ class CsvWriter:
         self._encoder = None if is_utf8 else codecs.getincrementalencoder(codec)()
         if dialect.bom and is_utf8:
             sink.write(codecs.BOM_UTF8)
-        header = [pa.array([name]) for name in schema.names]
-        self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
+        if dialect.has_header:
+            header = [pa.array([name]) for name in schema.names]
+            self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""

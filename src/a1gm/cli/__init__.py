@@ -11,12 +11,16 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 
 def main() -> None:
     """Run the command line; the entry point of the executable ``a1gm``."""
     sys.meta_path.insert(0, _WithoutPandas())
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     # End like an error does, so that no half file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

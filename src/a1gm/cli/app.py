@@ -104,6 +104,8 @@ def _register(
 def _parameter(option: Field[Any]) -> inspect.Parameter:
     """Describe a shared option to typer."""
     names = [f"--{option.name.replace('_', '-')}", *["-q"] * (option.name == "quiet")]
+    if option.default is True:
+        names[0] += f"/--no-{option.name}"
     how: Any = typer.Option(*names, **option.metadata)
     kind: Any = Annotated[_KINDS[option.name], how]
     return inspect.Parameter(

@@ -31,7 +31,7 @@ def assess(
     """Test on hidden cells whether rank 1 suits a table.
 
     Fills are compared with simpler methods. The first sentence of the answer is
-    whether rank 1 is better than the column means. With --hide last the last observed
+    whether rank 1 is better than the best of them. With --hide last the last observed
     cells of rows are hidden, as in forecasting.
 
     Example:

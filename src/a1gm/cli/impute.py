@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from itertools import compress
 from typing import Annotated, Any
 
@@ -42,7 +44,9 @@ def impute(
     ] = None,
     digits: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Digits after the point of filled cells."),
+        typer.Option(
+            metavar="N", min=0, max=17, help="Digits after the point of filled cells."
+        ),
     ] = None,
     round: Annotated[
         str,
@@ -85,6 +89,8 @@ def impute(
         check_level(interval, "interval")
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits contradict each other; drop one.")
+    if out == "-" and getattr(sys.stdout, "name", "") == os.devnull:
+        raise UsageError("-o - needs standard output, which is closed.")
     if out == "-" and options.json:
         raise UsageError("-o - and --json both need standard output; drop one.")
     if is_long and model is not None:
@@ -100,11 +106,11 @@ def impute(
     with usage_errors():
         place = {"overwrite": options.overwrite, "to_one": is_long, "model": model}
         check_place(find_files(file), out, **place)  # type: ignore[arg-type]
-    how = {"mark": mark, "interval": interval, "round": rounding}
+    how: dict[str, Any] = {"mark": mark, "round": rounding}
     if is_long:
-        _impute_pairs(file, out, options, only_filled=only_filled, **how)
+        _impute_pairs(file, out, options, interval, only_filled=only_filled, **how)
     else:
-        _impute_cells(file, out, model, options, **how)
+        _impute_cells(file, out, model, options, interval=interval, **how)
 
 
 def _impute_cells(
@@ -136,14 +142,7 @@ def _impute_cells(
 
 
 def _impute_pairs(
-    file: list[str],
-    out: str,
-    options: Options,
-    *,
-    only_filled: bool,
-    interval: float | None,
-    mark: bool,
-    round: Any,
+    file: list[str], out: str, options: Options, interval: float | None, **how: Any
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
     import numpy as np
@@ -152,7 +151,7 @@ def _impute_pairs(
     from a1gm._fit.fill import check_rounding
     from a1gm._write.fill import BOUNDS, bounds_of
 
-    check_rounding(round)
+    check_rounding(how["round"])
     long = read_long(file, options)
     fit = fit_pairs(long, options)
     pairs = fit.fill_long()
@@ -161,7 +160,6 @@ def _impute_pairs(
         for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
             column = pa.array(bound[np.isnan(X)], from_pandas=True)
             pairs = pairs.append_column(long.value + suffix, column)
-    how: Any = {"only_filled": only_filled, "mark": mark, "round": round}
     long.write(out, pairs, overwrite=options.overwrite, **how)
     _finish(long, out, {}, options, "pair")
 

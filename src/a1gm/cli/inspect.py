@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a1gm._base.words import counted, listed, shown
+from a1gm._base.words import listed, shown
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, TableArgument
 from a1gm.cli.tables import fit_open, fit_table, open_table, uses_of
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from a1gm._fit.pattern import MissingPattern
     from a1gm._rows.files.table import TableFiles
 
@@ -31,18 +29,6 @@ JSON_KEYS = (
     "core_shape",
     "n_blocks",
     "n_undetermined",
-)
-#: Explains ``MissingPattern.shape_name``.
-_SHAPES = {
-    "complete": "complete: nothing is missing, solved in closed form",
-    "grid": "grid (some rows × some columns): solved in closed form",
-    "staircase": "staircase: solved in closed form",
-    "closed form": "neither grid nor staircase, but solved in closed form",
-}
-#: Explains the number of blocks, if it is 0 or 1.
-_BLOCKS = (
-    "0: no cell is above 0",
-    "1: all rows and columns with a cell above 0 can be compared",
 )
 _SHADES = " ░▒▓█"
 
@@ -93,7 +79,13 @@ def _print(
     table.add_column(overflow="fold")
     facts = {use: listed(names, 20) for use, names in uses.items() if names}
     if pattern is not None:
-        facts |= _facts_of(pattern, None if files is None else files.names)
+        facts |= pattern._summary()
+        if files is not None and pattern.n_missing:
+            missing = pattern.missing_per_col
+            most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
+            facts["most missing"] = ", ".join(
+                f"{files.names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most
+            )
     for name, text in facts.items():
         table.add_row(name, Text(shown(text)))
     console.print(table)
@@ -106,30 +98,3 @@ def _print(
         for line in shares:
             cells = "".join(_SHADES[round(share * 4)] * wide for share in line)
             console.print(Text(f"│{cells}│"))
-
-
-def _facts_of(pattern: MissingPattern, names: Sequence[str] | None) -> dict[str, str]:
-    n_cells, n_blocks = pattern.n_rows * pattern.n_cols, pattern.n_blocks
-    share = pattern.n_missing / n_cells
-    rows, columns = counted(pattern.n_rows, "row"), counted(pattern.n_cols, "column")
-    core = "core of {:,} × {:,}: solved iteratively, to a certificate"
-    apart = f"{n_blocks:,}: their scales cannot be compared"
-    facts = {
-        "table": f"{rows} × {columns}",
-        "missing": f"{pattern.n_missing:,} of {n_cells:,} cells ({share:.1%})",
-        "patterns": f"{pattern.n_row_patterns:,} among the rows, "
-        f"{pattern.n_col_patterns:,} among the columns",
-        "shape": _SHAPES.get(pattern.shape_name) or core.format(*pattern.core_shape),
-        "increase rate": f"{pattern.increase_rate:.4g} (of the paper: above 1 its "
-        "method drops cells)",
-        "blocks": _BLOCKS[n_blocks] if n_blocks < 2 else apart,
-    }
-    if pattern.n_undetermined:
-        cells = counted(pattern.n_undetermined, "missing cell")
-        facts["not determined"] = f"{cells}; these stay missing"
-    if pattern.n_missing and names is not None:
-        missing = pattern.missing_per_col
-        most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
-        shares = [f"{names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most]
-        facts["most missing"] = ", ".join(shares)
-    return facts

@@ -127,6 +127,7 @@ class Options:
     sheet: str | None = _option(
         "The sheet of a spreadsheet. Default: the only one with cells.", metavar="NAME"
     )
+    header: bool = _option("Whether the first line names the columns.", True)
     skip_bad: bool = _option(
         "Skip files that cannot be read, among several; exit 1 at the end.", False
     )
@@ -143,18 +144,15 @@ class Options:
     @property
     def reading(self) -> dict[str, Any]:
         """The options of ``a1gm.fit_file`` for reading files."""
-        return {
-            "columns": split_names(self.columns) or None,
-            "exclude": split_names(self.exclude),
-            "id": split_names(self.id) or None,
-            "missing": self.missing or (),
-            "delimiter": _unescaped(self.delimiter),
-            "decimal": self.decimal,
-            "thousands": _unescaped(self.thousands),
-            "encoding": self.encoding,
-            "sheet": self.sheet,
-            "skip_bad": self.skip_bad,
-        }
+        from a1gm._rows.files.source import TableOptions
+
+        names = [f.name for f in fields(TableOptions) if hasattr(self, f.name)]
+        given = {name: getattr(self, name) for name in names}
+        for name in ("columns", "exclude", "id"):
+            given[name] = split_names(given[name]) or None
+        for name in ("delimiter", "thousands"):
+            given[name] = _unescaped(given[name])
+        return given
 
     @property
     def fitting(self) -> dict[str, Any]:
@@ -291,6 +289,8 @@ def _option_text(option: Option) -> str:
         name = "--threads"
     if value is None or value is True:
         return name
+    if value is False:
+        return f"--no-{option.name}"
     values = value if isinstance(value, list) else [str(value)]
     if isinstance(value, list) and name != "--missing":  # which takes one token
         values = [_joined(value)]

@@ -35,12 +35,12 @@ POLL_SECONDS = 0.5
 class DaskEngine:
     """Places and fills the rows of collections, lazily.
 
-    ``fitted`` is the collection that was fitted, ``names`` its columns that are the
-    table, ``has_holes`` which of them have holes.
+    ``fitted`` is the collection that was fitted, ``options`` choose its columns that
+    are the table, ``has_holes`` which of them have holes.
     """
 
     fitted: Any
-    names: list[Any] | None = None
+    options: ColumnOptions
     has_holes: Any = None
 
     def takes(self, X: Any) -> bool:
@@ -55,7 +55,7 @@ class DaskEngine:
         return int(table.shape[1]), names_of(table)
 
     def _table_of(self, collection: Any) -> Any:
-        return table_of(collection, ColumnOptions(fitted=self.names))
+        return table_of(collection, self.options)
 
     def factors(self, collection: Any, columns: Any, *, warns: bool = False) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index.
@@ -155,6 +155,11 @@ def table_of(collection: Any, options: ColumnOptions = BY_RULE) -> Any:
         )
     if is_array(collection):
         _check_array(collection)
+        if options.has_names:
+            raise ParameterError(
+                "id=, columns= and exclude= need a frame; this is an array. Select its "
+                "columns first."
+            )
         return collection
     if not (hasattr(type(collection), "columns") and collection.ndim == 2):
         raise DataError(

@@ -99,10 +99,10 @@ class RankOneImputer(Estimator):
     Notes
     -----
     Rows at ``transform`` may be new and have other missing cells: the row's factor is
-    its sum over the sum of its observed columns' factors. A cell that the data do not
-    determine (a row without any observed cell, or columns never observed together with
-    the others) stays NaN, with one warning that counts them, unless ``fallback`` is
-    set. A next step that takes no NaN needs a fallback.
+    its sum over the sum of its observed columns' factors. The data do not determine the
+    cells of a row without any observed cell, nor of columns never observed together
+    with its own: a next step that takes no NaN needs a ``fallback``. There is no
+    ``sample_weight``: leave rows out or repeat them, or use ``a1gm.fit(X, weights=s)``.
 
     Absent cells of a sparse table are zeros; its stored missing cells are filled.
 

@@ -56,7 +56,7 @@ def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     known = np.flatnonzero(~np.isnan(factor))
     if is_ordered and findings.sure is not None:
         base = next((k for k in known.tolist() if factor[k] > 0.0), 0)
-        found = findings.sure.index(None, axis="row" if is_row else "column")
+        found = findings.sure.index(None, by="row" if is_row else "column")
         found = replace(found, labels=names)
         alt = f"The {kind}s relative to {names[base]}, with their 95 % band."
         return drawn(lambda axes: plot.index(found, ax=axes), alt, name=kind)

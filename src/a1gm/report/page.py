@@ -24,7 +24,6 @@ from a1gm.report.tables import number
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
 
-_EXACT = 1e-9  # a relative error that is rounding
 _CONDITION = re.compile(r"<if (!?)(\w+)>((?:(?!<if ).)*?)</if>", re.DOTALL)
 
 
@@ -189,25 +188,17 @@ def _ignored(findings: Findings) -> list[str]:
 def _assessed(findings: Findings) -> dict[str, str]:
     """Whether rank 1 suits the table, and how that was tested."""
     found, why_not = findings.assessment
-    names = "mark", "verdict", "comparison", "part", "coverage", "level"
-    texts = dict.fromkeys(names, "") | {"why_not_tested": why_not}
+    texts = dict.fromkeys(("mark", "verdict", "comparison", "part"), "")
+    texts["why_not_tested"] = why_not
     if found is None:
         return texts
-    is_exact = found.scores["rank 1"].median_relative_error <= _EXACT
-    texts["mark"] = "good" if found.skill > 0.0 or is_exact else "bad"
-    if is_exact:
-        hidden = counted(found.n_hidden, "hidden cell")
-        texts["verdict"] = f"Rank 1 suits this table: it fills {hidden} exactly."
-    else:
-        verdict, _, comparison = found.verdict.partition(": ")
-        texts["verdict"] = f"{verdict}."
-        texts["comparison"] = f"{comparison[0].upper()}{comparison[1:]}"
-        texts["mark"] = "unclear" if found.may_be_chance else texts["mark"]
+    mark = "good" if found.lead >= 0.0 else "bad"
+    texts["mark"] = "unclear" if found.may_be_chance else mark
+    texts["verdict"] = f"{found.headline}."
+    first = f"{found.comparison[0].upper()}{found.comparison[1:]}."
+    texts["comparison"] = " ".join([first, *found.notes])
     n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
     texts["part"] = "" if n == n_rows else f"{n:,} of the {n_rows:,}"
-    if not math.isnan(found.coverage):
-        texts["coverage"] = f"{100 * found.coverage:.0f}"
-        texts["level"] = f"{100 * found.level:.0f}"
     return texts
 
 

@@ -7,14 +7,21 @@ import re
 import shlex
 import zipfile
 
+import pyarrow as pa
 import pytest
+from pyarrow import feather
 from support.commands import run
 
 import a1gm
 from a1gm._rows.files.faults import marks_advice
 from a1gm._rows.files.source import TableOptions
 from a1gm._rows.hints import sign_remedy
-from a1gm.exceptions import A1gmError, FileFormatError, NotNumericError
+from a1gm.exceptions import (
+    A1gmError,
+    FileFormatError,
+    NotNumericError,
+    ParameterError,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +31,7 @@ from a1gm.exceptions import A1gmError, FileFormatError, NotNumericError
         ("2.000,5", {"decimal": ","}, "thousands='.'"),
         ("2.000", {"decimal": ","}, "decimal='.', or thousands='.'"),
         ("1,234", {}, "decimal=',', or thousands=','"),
+        ("1.234.567", {}, "decimal=',' and thousands='.'"),
         ("1,5", {"thousands": ","}, "decimal=','"),
         ("1,234.5", {}, "thousands=','"),
         ("2 000,5", {}, "decimal=',' and thousands=' '"),
@@ -136,3 +144,42 @@ def test_a_title_above_the_header(tmp_path, text, above):
     words = run("impute", tmp_path / "a.csv", "-o", "-", code=1).stderr
     advice = f"looks like a title. Delete what is above {above}."
     assert (advice in words) == (above is not None)
+
+
+@pytest.mark.parametrize("paths", [None, 3, [None], b"a.csv"])
+def test_what_is_no_path(paths):
+    with pytest.raises(ParameterError, match="Pass a path or a list of paths, got"):
+        a1gm.fit_file(paths)
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "hex", "undefined", "a\0b", None])
+def test_encodings_that_are_not_of_text(encoding):
+    with pytest.raises(ParameterError, match="Unknown encoding"):
+        a1gm.fit_file("a.csv", encoding=encoding)
+
+
+def test_marks_of_wide_encodings(tmp_path):
+    path = tmp_path / "a.csv"
+    for wide in ("utf-16", "utf-32"):
+        path.write_text("a,b\n1,2\n2,\n", encoding=wide)
+        with pytest.raises(FileFormatError, match=f"encoding='{wide}'"):
+            a1gm.fit_file(path)
+        assert a1gm.fit_file(path, encoding=wide).shape == (2, 2)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(FileFormatError, match="is not punycode text"):
+        a1gm.fit_file(path, encoding="punycode")
+
+
+def test_a_unicode_minus_is_a_minus(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n2,\u22125\n3,4\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match="write it as -5 to have numbers"):
+        a1gm.fit_file(path)
+
+
+def test_a_name_that_is_not_utf8(tmp_path):
+    path = tmp_path / "a.feather"
+    feather.write_feather(pa.table({"xxxx": [1.0]}), path, compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"xxxx", b"x\xff\xfex"))
+    with pytest.raises(FileFormatError, match="is damaged"):
+        a1gm.fit_file(path)

@@ -9,7 +9,7 @@ import pytest
 from support.commands import run
 
 import a1gm
-from a1gm.exceptions import DataHintWarning
+from a1gm.exceptions import A1gmError, DataHintWarning, FileFormatError
 
 nan = np.nan
 
@@ -123,3 +123,113 @@ def test_a_computed_formula_has_its_value(tmp_path):
             after.writestr(name, text.replace(b'r="C3"><f>', b'r="C3" t="str"><f>'))
     fit = a1gm.fit_file(tmp_path / "b.xlsx")
     assert fit.row_factor[0] == pytest.approx(3.0)
+
+
+def test_a_sheet_without_a_header(tmp_path):
+    path = tmp_path / "a.xlsx"
+    frame = pd.DataFrame([[3, 5, 8], [6, nan, 16], [9, 15, -24]])
+    frame.to_excel(path, header=False, index=False)
+    with pytest.raises(A1gmError, match="row 3"):
+        a1gm.fit_file(path, header=False)
+    frame.abs().to_excel(path, header=False, index=False)
+    fit = a1gm.fit_file(path, header=False)
+    assert fit.shape == (3, 3)
+    assert fit.predict(1, "column_2") == pytest.approx(10.0)
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def rewrite(path, parts):
+    """Replace some parts of a zip archive."""
+    with zipfile.ZipFile(path) as book:
+        old = {part: book.read(part) for part in book.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for part, text in (old | parts).items():
+            book.writestr(part, text)
+
+
+@pytest.mark.parametrize(
+    ("last", "size"),
+    [
+        ("XFD1048576", "1,048,576 rows × 16,384 columns"),
+        ("A4294967295", "4,294,967,295 rows"),
+        ("ZZZZZZZZ1", "217,180,147,158 columns"),
+    ],
+)
+def test_a_sheet_with_a_cell_far_away_is_refused(tmp_path, last, size):
+    path = tmp_path / "far.xlsx"
+    pd.DataFrame({"x": [4, 2], "y": [1, 2]}).to_excel(path, index=False)
+    with zipfile.ZipFile(path) as book:
+        sheet = book.read(SHEET).decode()
+    assert '"B3"' in sheet
+    rewrite(path, {SHEET: sheet.replace('"B3"', f'"{last}"')})
+    assert path.stat().st_size < 10_000
+    words = run("inspect", path, code=1).stderr
+    assert "far.xlsx has a sheet that spans" in words
+    assert size in words
+    assert ".csv" in words
+    sheet = sheet.replace('"A1:B3"', '"A1:XFD1048576"')  # its size may be wrong
+    rewrite(path, {SHEET: sheet})
+    assert a1gm.fit_file(path).shape == (2, 2)
+
+
+def test_an_opendocument_sheet_with_repeated_cells_is_refused(tmp_path):
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text", "manifest")
+    )
+    cell = (
+        '<table:table-cell {} office:value-type="float" office:value="1"><text:p>1'
+        "</text:p></table:table-cell>"
+    )
+    cells = cell.format('table:number-columns-repeated="90"')
+    end = (  # as LibreOffice writes it
+        '<table:table-row table:number-rows-repeated="1048000"><table:table-cell '
+        'table:number-columns-repeated="16384"/></table:table-row>'
+    )
+    for n_rows, is_read in ((3, True), (1_000_000, False)):
+        path = tmp_path / "far.ods"
+        repeated = f'table:number-rows-repeated="{n_rows}"'
+        with zipfile.ZipFile(path, "w") as book:
+            book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+            book.writestr("META-INF/manifest.xml", f"<manifest:manifest {spaces}/>")
+            book.writestr(
+                "content.xml",
+                f"<office:document-content {spaces}><office:body><office:spreadsheet>"
+                f'<table:table table:name="S"><table:table-row>{cell.format("")}'
+                f"{cell.format('').replace('1', '2')}</table:table-row>"
+                f"<table:table-row {repeated}>{cells}</table:table-row>{end}"
+                "</table:table></office:spreadsheet></office:body>"
+                "</office:document-content>",
+            )
+        if is_read:
+            message = "columns 3 and 4 have no name"
+        else:
+            message = "1,000,001 rows × 90 columns"
+        with pytest.raises(FileFormatError, match=message):
+            a1gm.fit_file(path)
+
+
+def test_a_book_without_sheets_and_a_reader_that_panics(tmp_path, book, monkeypatch):
+    path = tmp_path / "none.xlsx"
+    pd.DataFrame({"x": [4, 2], "y": [1, 2]}).to_excel(path, index=False)
+    with zipfile.ZipFile(path) as some:
+        text = some.read("xl/workbook.xml").decode()
+    text = re.sub(r"<sheet [^>]*/>", "", text)
+    rewrite(path, {"xl/workbook.xml": text})
+    with pytest.raises(FileFormatError, match="has no sheets"):
+        a1gm.fit_file(path)
+    calamine = pytest.importorskip("python_calamine")
+
+    class PanicException(BaseException):
+        pass
+
+    class Workbook:
+        @staticmethod
+        def from_filelike(file):
+            raise PanicException
+
+    monkeypatch.setattr(calamine, "CalamineWorkbook", Workbook)
+    with pytest.raises(FileFormatError, match="is damaged"):
+        a1gm.fit_file(book)

@@ -157,6 +157,24 @@ def test_files_without_a_table_are_not_read(tmp_path):
         a1gm.fit_file(tmp_path, delimiter="\t")
 
 
+def test_a_file_with_two_names_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.csv").write_text("x,y\n1,2\n3,4.5\n")
+    monkeypatch.chdir(folder)
+    for make in ("symlink_to", "hardlink_to"):
+        getattr(folder / "b.csv", make)(folder / "a.csv")
+        words = "b.csv is the same as .*a.csv; its rows would count twice"
+        with pytest.raises(ParameterError, match=words):
+            a1gm.fit_file(folder)
+        (folder / "b.csv").unlink()
+    with pytest.raises(ParameterError, match=r"is the same as a\.csv"):
+        a1gm.fit_file(["a.csv", "./a.csv"])
+    with pytest.raises(ParameterError, match=r"is the same as a\.csv"):
+        a1gm.fit_file(["a.csv", folder / "a.csv"])
+    assert a1gm.fit_file(folder).shape == (2, 2)
+
+
 def test_columns_are_matched_by_name(tmp_path):
     X = np.random.default_rng(0).gamma(2.0, size=(40, 3))
     folder, second = tmp_path / "t", tmp_path / "t" / "2.parquet"

@@ -6,11 +6,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.commands import run
 from support.files import read_file
 
+import a1gm
 from a1gm._rows.files.source import TableOptions
 from a1gm._rows.files.text import Cells
-from a1gm.exceptions import DataHintWarning, FileFormatError, NotNumericError
+from a1gm.exceptions import (
+    A1gmError,
+    DataHintWarning,
+    FileFormatError,
+    NotNumericError,
+)
 
 DATA = Path(__file__).parents[2] / "data" / "csv"
 nan = np.nan
@@ -238,3 +245,36 @@ def test_many_columns_are_cast_as_each_alone(how, n_copies, repeats):
         own = values[:, j * n_copies : (j + 1) * n_copies]
         np.testing.assert_array_equal(own, np.repeat(numbers, n_copies, axis=1))
         assert all(others.get(f"{name} {k}") == found.get(name) for k in copies)
+
+
+def test_files_without_a_header(tmp_path):
+    lines = "3,5,8\n6,,16\n9,15,24\n"
+    path, out = tmp_path / "a.csv", tmp_path / "filled.csv"
+    path.write_text(lines)
+    with pytest.warns(DataHintWarning, match="pass header=False"):
+        assert a1gm.fit_file(path).shape == (2, 3)
+    fit = a1gm.fit_file(path, header=False)
+    assert list(fit.col_labels) == ["column_1", "column_2", "column_3"]
+    assert fit.shape == (3, 3)
+    a1gm.impute_file(path, out, header=False)
+    assert out.read_text() == lines.replace(",,", ",10,")
+    run("impute", path, "--no-header", "-o", out, "--overwrite")
+    assert out.read_text() == lines.replace(",,", ",10,")
+    for bad, words in (
+        ("3,-5,8\n", "line 1"),
+        ("3,5,8\n\n6,7\n", "line 3: 2 cells, but the first line has 3"),
+        ("3,5,8\n6,x,16\n", "line 2"),
+    ):
+        path.write_text(bad)
+        with pytest.raises(A1gmError, match=words):
+            a1gm.fit_file(path, header=False)
+    path.write_text("3,3\n")
+    with pytest.raises(FileFormatError, match="header=False"):
+        a1gm.fit_file(path)
+
+
+def test_thousands_points_of_round_amounts(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x;y\n1.200;1.300\n950;1.100\n2.000;870\n")
+    with pytest.warns(DataHintWarning, match=r"\(1\.200, 2\.000, 1\.300\)"):
+        a1gm.fit_file(path, delimiter=";")

@@ -14,9 +14,9 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
-from a1gm._fit.frames import labelled_frame
+from a1gm._fit.frames import FactorErrors, labelled_frame
 from a1gm._fit.messages import html_grid, html_table, one_line, text_grid
-from a1gm._fit.place import FINITE, ZERO, Fills
+from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
 from a1gm._fit.sure.arguments import (
     Axis,
     By,
@@ -306,7 +306,7 @@ class Errors(ABC):
         return Q, F, np.ones(len(r)), own
 
     # ----------------------------------------------------------------------- indices
-    def index(self, base: Any = 0, axis: Axis = "column") -> Index:
+    def index(self, base: Any = 0, by: Axis = "column") -> Index:
         """Factors of the columns (or rows) relative to one of them.
 
         Parameters
@@ -314,7 +314,7 @@ class Errors(ABC):
         base : label, int, or None, default=0
             The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
             is a label, and None the first whose factor is known and not 0.
-        axis : {"column", "row"}, default="column"
+        by : {"column", "row"}, default="column"
             Factors of the columns or of the rows.
 
         Returns
@@ -323,9 +323,9 @@ class Errors(ABC):
             ``labels``, ``value`` and ``se``; NaN where the two share no block.
         """
         info = self._info
-        if axis not in ("column", "row"):
-            raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        finder, (side, own) = self._finder(axis), self._slice(axis)
+        if by not in ("column", "row"):
+            raise ParameterError(f'by must be "column" or "row", got {by!r}.')
+        finder, (side, own) = self._finder(by), self._slice(by)
         block = info.blocks(side)
         at = own.start + finder.base(base, block[own] >= 0)
         if side == "row":
@@ -341,7 +341,7 @@ class Errors(ABC):
             labels=finder.names,
             value=value[own],
             se=(value * np.sqrt(variance))[own],
-            _of=axis,
+            _of=by,
             _backend=self._backend,
             _errors_dof=self._errors_dof,
         )
@@ -455,8 +455,8 @@ class Uncertainty(Errors):
                 found = f**2 * (self.dispersion / r + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
         if exposures is not None:
-            nothing = exposures.values_at(rows, cols) == 0.0
-            value[nothing] = variance[nothing] = 0.0
+            for found in (value, variance):
+                with_exposure(found, exposures.values_at(rows, cols))
         return value, variance
 
     def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
@@ -497,15 +497,16 @@ class Uncertainty(Errors):
             chosen = info.by_row(pattern, lambda some: info.chosen(some, cells))
             yield self._rows_of(rows, np.where(chosen & ~np.isnan(F), F, 0.0))
 
-    def factor_errors(self) -> tuple[LazyRows, Floats]:
+    def factor_errors(self) -> FactorErrors:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
 
         Returns
         -------
-        rows, columns
-            Those of the rows are computed where they are looked at. The column factors
-            are shares, and the row factors totals, so each error is that of a factor
-            with the others around it, not of a scale that could be chosen.
+        FactorErrors
+            ``rows`` and ``columns``, which can be unpacked. Those of the rows are
+            computed where they are looked at. The column factors are shares, and the
+            row factors totals, so each error is that of a factor with the others around
+            it, not of a scale that could be chosen.
         """
         # The column factors of a block have a fixed sum, so what is estimated is
         # log h_j less the logarithm of that sum: the direction is e_j - p, p being the
@@ -532,7 +533,7 @@ class Uncertainty(Errors):
 
         is_zero = info.columns.factor == 0.0  # that of an empty column is NaN
         columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
-        return LazyRows(info.shape[0], of_rows), columns
+        return FactorErrors(LazyRows(info.shape[0], of_rows), columns)
 
     # --------------------------------------------------------------------- intervals
     def interval(

@@ -99,7 +99,7 @@ def find_fault(source: TextSource) -> FileFormatError | None:
 def _scan(source: TextSource) -> FileFormatError | None:
     name, n_columns = source.file.name, len(source.names)
     bad: list[tuple[int, list[str]]] = []  # the first bad row and the one after it
-    n_rows, has_numbers = -1, False
+    n_rows, has_numbers = -int(source.options.header), False
     for line, record in source.records("strict"):
         if record == [END]:
             break
@@ -128,6 +128,7 @@ def _ragged(
     (line, record), after = bad[0], bad[-1][1]
     n_columns, header = len(source.names), mark.join(source.names)
     cells = mark.join(record)
+    first = "header" if source.options.header else "first line"
     is_wider = len(after) == len(record) > n_columns
     # The header may have years in it, but does not begin with a number.
     begins = record[:1] if n_columns == 1 else record
@@ -147,7 +148,7 @@ def _ragged(
             options += [" and ", Option("decimal", ",")]
         remedy = (f"It is split by {split[0]!r}: pass ", options, ".")
     return FileFormatError(
-        f"{name}, line {line}: {counted(len(record), 'cell')}, but the header has "
+        f"{name}, line {line}: {counted(len(record), 'cell')}, but the {first} has "
         f"{n_columns}: {shortened(cells)!r}. ",
         remedy,
     )
@@ -159,9 +160,11 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
     with source.file.open_text() as stream:
         line, rest = 1, stream.readline()
         if encoding == "utf-8" and rest[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            wide = "utf-32" if rest[2:4] == b"\0\0" else "utf-16"
             return FileFormatError(
-                f"{name}, line 1: the file starts with a UTF-16 mark, not UTF-8. Pass ",
-                Option("encoding", "utf-16"),
+                f"{name}, line 1: the file starts with a {wide.upper()} mark, not "
+                "UTF-8. Pass ",
+                Option("encoding", wide),
                 ".",
             )
         while rest:
@@ -177,6 +180,8 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
                     Option("encoding", other),
                     ".",
                 )
+            except UnicodeError:  # of an encoding that has no such bytes
+                break
             line, rest = line + 1, stream.readline()
     return FileFormatError(
         f"{name} is not {encoding} text. Pass ", Option("encoding"), "."
@@ -240,7 +245,7 @@ def marks_advice(text: str, options: TableOptions) -> Text | None:
     point, other = options.point, "," if options.point == "." else "."
     ways: list[Text] = []
     for thousands in (None, *(mark for mark in MARKS if mark in text)):
-        for decimal in (point, *other * (other in text)):
+        for decimal in (point, *other * (other in text or thousands == point)):
             if _reads(decimal, thousands, text):
                 passed: list[Text] = [Option("decimal", other)] * (decimal == other)
                 if thousands is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import glob
@@ -66,6 +65,7 @@ class TableOptions:
     thousands: str | None = None
     encoding: str = "utf-8"
     sheet: str | None = None
+    header: bool = True
     skip_bad: bool = False
     batch_rows: int | None = None
 
@@ -110,8 +110,8 @@ class TableOptions:
         if mark == self.point:
             return f"decimal and thousands are both {mark!r}; they must differ."
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
+            "1".encode(self.encoding)
+        except (LookupError, TypeError, ValueError):  # unknown, or not of text
             return (
                 f"Unknown encoding {self.encoding!r}. "
                 "Use one of Python's encodings: utf-8, latin-1, cp1252, utf-16, ..."
@@ -191,16 +191,18 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     ``KEY=VALUE``. Hidden files and files that are not tables are left out.
     """
     found = FoundFiles()
-    every = [paths] if isinstance(paths, str | os.PathLike) else paths
+    try:
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        every = [os.fsdecode(os.fspath(path)) for path in given]
+    except TypeError:
+        raise ParameterError(
+            f"Pass a path or a list of paths, got {type(paths).__name__}."
+        ) from None
     for path in every:
-        _expand(os.fspath(path), found)
+        _expand(path, found)
     if not found.paths:
         raise ParameterError("The list of paths is empty.")
-    if len(found.names) < len(found.paths):
-        twice = min(file for file in found.paths if found.paths.count(file) > 1)
-        raise ParameterError(
-            f"{shown(twice)} is listed twice; its rows would count twice."
-        )
+    _check_twice(found.paths)
     if len(set(found.names.values())) < len(found.names):  # add their folders
         full = {path: os.path.abspath(path) for path in found.paths}  # noqa: PTH100
         root = os.path.commonpath(full.values())
@@ -210,8 +212,25 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
             found.names[path] = str(Path(name).with_suffix(".csv"))
     found.are_several = found.are_several or len(found.paths) > 1
     if found.are_several and len(every) == 1:
-        found.given = os.path.normpath(os.fspath(every[0]))
+        found.given = os.path.normpath(every[0])
     return found
+
+
+def _check_twice(paths: Sequence[str]) -> None:
+    """Raise if a file is there twice, also under two names (links, ``./``)."""
+    first: dict[Any, str] = {}
+    for path in paths:
+        key: Any = path
+        with contextlib.suppress(OSError, ValueError):  # "-", or refused when opened
+            about = os.stat(path)  # noqa: PTH116 - a text
+            key = about.st_dev, about.st_ino
+        if key in first:
+            other = first[key]
+            same = "listed twice" if path == other else f"the same as {shown(other)}"
+            raise ParameterError(
+                f"{shown(path)} is {same}; its rows would count twice. Leave one out."
+            )
+        first[key] = path
 
 
 def _expand(path: str, found: FoundFiles) -> None:
@@ -305,6 +324,7 @@ class Dialect:
     newline: str = "\n"
     bom: bool = False
     by_name: bool = False  # the delimiter follows from the name of the file alone
+    has_header: bool = True
 
 
 class Source:
@@ -349,11 +369,19 @@ class Source:
                 what = f"are both called {column!r}" if column else "have no name"
                 raise FileFormatError(
                     f"{self.file.name}: columns {seen[column]} and {position} {what}. "
-                    "Give each a different name. If the file has no header, add one."
+                    "Give each a different name. If the file has no header, pass ",
+                    Option("header", False),
+                    ".",
                 )
             seen[column] = position
         if not seen:
             raise FileFormatError(f"{self.file.name} has no columns.")
+
+    def header_of(self, record: list[str]) -> list[str]:
+        """Return the names in a first record, or numbers where it is data."""
+        if self.options.header:
+            return record
+        return [f"column_{number}" for number in range(1, len(record) + 1)]
 
     def no_rows(self) -> FileFormatError:
         """Return the error for a table without rows; one of several files may be so."""

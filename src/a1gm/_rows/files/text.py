@@ -70,11 +70,13 @@ class TextSource(Source):
             newline="\r\n" if first.endswith("\r\n") else "\n",
             bom=file.head.startswith(codecs.BOM_UTF8),
             by_name=options.delimiter is None,
+            has_header=options.header,
         )
         lines.seek(0)
-        _, self.names = next(_records(lines, self.delimiter), (1, []))
+        _, record = next(_records(lines, self.delimiter), (1, []))
+        self.names = self.header_of(record)
         self.check_names()
-        if not file.has_more and not lines.read(1):
+        if options.header and not file.has_more and not lines.read(1):
             raise self.no_rows()
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
@@ -148,6 +150,7 @@ class TextSource(Source):
                 read_options=arrow_csv.ReadOptions(
                     block_size=max(BLOCK_BYTES, 32 * self._header_bytes),
                     encoding=self.options.encoding,
+                    column_names=None if self.options.header else self.names,
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=self.delimiter,
@@ -166,16 +169,17 @@ class TextSource(Source):
 
     def lines_of(self, rows: Sequence[int]) -> list[int]:
         """Return the lines on which some rows (0-based) start; the header is line 1."""
+        above = int(self.options.header)
         if len(self.names) == 1:  # a blank line is a row there
-            return [row + 2 for row in rows]
+            return [row + above + 1 for row in rows]
         wanted, last = set(rows), max(rows, default=-1)
         found: dict[int, int] = {}
-        for index, (line, _) in enumerate(self.records(), start=-1):
+        for index, (line, _) in enumerate(self.records(), start=-above):
             if index in wanted:
                 found[index] = line
             if index >= last:
                 break
-        return [found.get(row, row + 2) for row in rows]
+        return [found.get(row, row + above + 1) for row in rows]
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Generator[tuple[int, list[str]]]:

@@ -151,6 +151,13 @@ def _kind_of(kind: pa.DataType) -> Kind:
     return "text" if is_text else "other"
 
 
+def exact(column: pa.Array) -> pa.Array:
+    """Return decimals as text: Arrow computes 6.60 as 660 * 0.01, which is not 6.6."""
+    import pyarrow as pa
+
+    return column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+
+
 def cast_numbers(columns: Sequence[pa.Array], options: TableOptions) -> Floats:
     """Put numeric columns into one array, one after the other; null becomes NaN."""
     import pyarrow as pa
@@ -158,7 +165,7 @@ def cast_numbers(columns: Sequence[pa.Array], options: TableOptions) -> Floats:
     values = np.empty((len(columns), len(columns[0])))
     for j, column in enumerate(columns):
         # Integers above 2**53 are rounded to the nearest double, as documented.
-        numbers = column.cast(pa.float64(), safe=False)
+        numbers = exact(column).cast(pa.float64(), safe=False)
         values[j] = numbers.to_numpy(zero_copy_only=False)
     for number in options.missing_numbers:
         values[values == number] = np.nan
