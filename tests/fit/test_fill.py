@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
 import a1gm
+from a1gm.estimators import RankOneImputer, RankOneNMF
+from a1gm.exceptions import NotRepresentableError
 
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, np.nan]])
 FULL = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
@@ -180,3 +185,52 @@ def test_pieces_of_a_frame_are_filled_into_one():
     np.testing.assert_allclose(
         fit.transform(whole[:4]), fit.row_factor[[0, 1, 2, 1]] * [1, 1, 1, 2]
     )
+
+
+SINGLE = np.array([[1e30, 1e38], [2e38, np.nan]], np.float32)
+OF_SINGLES = {
+    "array": SINGLE,
+    "mask": np.ma.masked_invalid(SINGLE),
+    "sparse": sp.csr_array(SINGLE),
+    "pandas": pd.DataFrame(SINGLE),
+    "nullable": pd.DataFrame(SINGLE).astype("Float32"),
+    "polars": pl.DataFrame(SINGLE, schema=["a", "b"]),
+    "arrow": pa.table({"a": SINGLE[:, 0], "b": pa.array([1e38, None], pa.float32())}),
+}
+
+
+@pytest.mark.parametrize("kind", OF_SINGLES)
+def test_a_fill_above_float32_is_refused_by_its_place(kind):
+    X = OF_SINGLES[kind]
+    absent = "zero" if kind == "sparse" else None
+    fit = a1gm.fit(X, absent=absent)
+    words = r"value of (X\[1, 1\]|row 1 of column (1|b)) is 2e\+46, above .*float32"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(NotRepresentableError, match=words):
+            fit.impute(X)
+
+
+def test_a_fill_of_a_file_above_float32_is_refused(tmp_path):
+    pq.write_table(OF_SINGLES["arrow"], tmp_path / "x.parquet")
+    with pytest.raises(NotRepresentableError, match="missing cell of 'b' is 2e"):
+        a1gm.impute_file(tmp_path / "x.parquet", tmp_path / "y.parquet")
+    assert not (tmp_path / "y.parquet").exists()
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_float32_of_the_estimators(copy):
+    imputer = RankOneImputer(copy=copy).fit(SINGLE)
+    for wrong, call in (
+        (SINGLE.copy(), imputer.transform),
+        (np.full((1, 2), 3e38, np.float32), RankOneNMF().fit_transform),
+    ):
+        before = wrong.copy()
+        with pytest.raises(NotRepresentableError, match="above the largest float32"):
+            call(wrong)
+        np.testing.assert_array_equal(wrong, before)
+    small = np.array([[1.0, 2.0], [2.0, np.nan]], np.float32)
+    filled = imputer.fit(small).transform(small)
+    assert filled.dtype == np.float32
+    assert filled[1, 1] == np.float32(4.0)
+    assert (filled is small) is not copy

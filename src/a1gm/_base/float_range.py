@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm.exceptions import NotRepresentableError
 
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
@@ -53,6 +54,20 @@ def check_cells(fitted: Floats) -> None:
             "The value of a cell is above the largest float64 (1.8e308). Divide the "
             "rows by a power of ten first."
         )
+
+
+def as_float32(cells: Floats, where: Callable[..., str]) -> AnyArray:
+    """Cast to float32; ``where`` names a cell above its range by its position."""
+    with np.errstate(over="ignore"):
+        found = cells.astype(np.float32)
+    lost = np.isinf(found) & np.isfinite(cells)
+    if lost.any():
+        at = tuple(np.argwhere(lost)[0].tolist())
+        raise NotRepresentableError(
+            f"The value of {where(*at)} is {cells[at]:.3g}, above the largest float32 "
+            "(3.4e38). Convert the table to float64 first."
+        )
+    return found
 
 
 def product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Floats:

@@ -8,7 +8,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._base.words import shown
 from a1gm._fit.place import Fills, Left, Target, cells_of
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
@@ -42,9 +44,10 @@ def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
     if array.dtype.kind in "iub" and not has_mask:
         write([None] * rows.n_cols)  # raises for bad cells
         return Filled(array.copy(), Left(0, None))
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    out: AnyArray = np.empty_like(array, dtype, subok=False)
+    out: AnyArray = np.empty_like(array, np.float64, subok=False)
     left = write([out])
+    if array.dtype == np.float32:
+        out = as_float32(out, rows.where)
     if isinstance(X, np.ma.MaskedArray):
         out = np.ma.MaskedArray(out, mask=np.isnan(out))
     return Filled(out, left)
@@ -65,7 +68,10 @@ def _fill_sparse(X: Any, rows: SparseRows, fills: Fills) -> Filled:
     out = _sparse_copy(X, rows)
     i = np.searchsorted(rows.ptr, holes, side="right") - 1
     j = rows.cols[holes].astype(np.int64)
-    out.data[holes] = found = fills.values(i, j)
+    found: AnyArray = fills.values(i, j)
+    if out.dtype == np.float32:
+        found = as_float32(found, lambda k: rows.where(int(i[k]), int(j[k])))
+    out.data[holes] = found
     left = np.flatnonzero(np.isnan(found))
     first = (int(i[left[0]]), int(j[left[0]])) if len(left) else None
     return Filled(out.asformat(X.format), Left(len(left), first))
@@ -169,8 +175,8 @@ def _fill_any(frame: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
     fresh = []
     for j, values in columns.items():
         old = frame[:, j]
-        dtype = nw.Float32 if old.dtype == nw.Float32 else nw.Float64
-        series = nw.new_series(old.name, values, dtype, backend=frame.implementation)
+        cells = _in_type(values, str(old.dtype), old.name)
+        series = nw.new_series(old.name, cells, backend=frame.implementation)
         fresh.append(series.fill_nan(None) if has_nan else series)
     return (frame.with_columns(*fresh) if fresh else frame.clone()).to_native()
 
@@ -181,12 +187,11 @@ def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
 
     changed, arrays, fields = [], list(X.columns), list(X.schema)
     for j, values in columns.items():
-        is_single = pa.types.is_float32(fields[j].type)
-        dtype = pa.float32() if is_single else pa.float64()
         mask = np.isnan(values) if has_nan else None
-        arrays[j] = pa.array(values, mask=mask).cast(dtype)
-        if dtype != fields[j].type:
-            fields[j] = fields[j].with_type(dtype)
+        cells = _in_type(values, str(fields[j].type), fields[j].name)
+        arrays[j] = pa.array(cells, mask=mask)
+        if arrays[j].type != fields[j].type:
+            fields[j] = fields[j].with_type(arrays[j].type)
             changed.append(fields[j].name)
     metadata = with_types(X.schema.metadata, dict.fromkeys(changed, "float64"))
     return type(X).from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
@@ -196,7 +201,8 @@ def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
 def _fill_pandas(frame: Any, columns: dict[int, Floats]) -> Any:
     """Make a new frame of new columns, or set them in a copy that shares the others."""
     dtypes = list(frame.dtypes)
-    fresh = {j: _pandas_values(v, dtypes[j]) for j, v in columns.items()}
+    names = frame.columns
+    fresh = {j: _pandas_values(v, dtypes[j], names[j]) for j, v in columns.items()}
     if len(fresh) == frame.shape[1] and _is_plain_pandas(frame):
         return _new_pandas(frame, fresh)
     out = frame.copy(deep=False)
@@ -222,20 +228,28 @@ def _new_pandas(frame: Any, cells: Any) -> Any:
     return out
 
 
-def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
+def _in_type(values: Floats, dtype: str, name: Any) -> AnyArray:
+    """Values of a column as float32 if that was its type."""
+    if not dtype.lower().startswith(("float32", "float[")) and dtype != "float":
+        return values
+    return as_float32(values, lambda i: f"row {i} of column {shown(name)}")
+
+
+def _pandas_values(values: Floats, dtype: Any, name: Any = "") -> AnyArray:
     """Values in the family of the old type: NumPy, nullable or Arrow-backed."""
     import pandas as pd
 
-    bits = "32" if str(dtype).lower().startswith(("float32", "float[")) else "64"
+    cells = _in_type(values, str(dtype), name)
     if isinstance(dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        kind = pd.ArrowDtype(pa.float32() if bits == "32" else pa.float64())
-        return pd.array(pa.array(values, mask=np.isnan(values)), dtype=kind)  # type: ignore[no-any-return]
+        made = pa.array(cells, mask=np.isnan(cells))
+        return pd.array(made, dtype=pd.ArrowDtype(made.type))  # type: ignore[no-any-return]
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
         is_sparse = isinstance(dtype, pd.SparseDtype)
-        return pd.array(values, dtype=dtype if is_sparse else f"Float{bits}")  # type: ignore[no-any-return]
-    return values.astype(f"float{bits}", copy=False)
+        kind = str(cells.dtype).capitalize()
+        return pd.array(cells, dtype=dtype if is_sparse else kind)  # type: ignore[no-any-return]
+    return cells
 
 
 def filled_dtype(dtype: Any) -> Any:

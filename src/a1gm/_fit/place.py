@@ -157,7 +157,7 @@ class Fills:
                 width = 1 if target is None else target.shape[1]
                 if target is not None:  # -0.0 becomes 0.0
                     cells = piece[:, at : at + width]
-                    np.add(cells, 0.0, out=target[some], casting="same_kind")
+                    np.add(cells, 0.0, out=target[some])
                 at += width
         return Left(n_left, first)
 
@@ -233,15 +233,9 @@ class Placed(Fills):
         def fill(first: int, parts: Any, threads: int) -> Any:
             rows = slice(first, first + len(parts[0][0]))
             some = [target if target is None else target[rows] for target in targets]
-            room = [_as_float64(target) for target in some]
             signs = self.columns.takes_negatives
-            empty = kernel.fill_rows(parts, h, otherwise, room, signs, threads)
-            if empty is None:
-                return None
-            for target, filled in zip(some, room, strict=True):
-                if target is not None and filled is not target:
-                    target[:] = filled
-            return empty[0], first + empty[1]
+            empty = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
+            return empty if empty is None else (empty[0], first + empty[1])
 
         found = by_kernel(self.columns, self.rows, fill)
         if found is None:
@@ -253,12 +247,6 @@ class Placed(Fills):
             return Left(0, None)
         n_empty = sum(n for n, _ in empty)
         return Left(n_empty * len(without), (empty[0][1], int(without[0])))
-
-
-def _as_float64(target: Target) -> Target:
-    """Return the target, or other room for its cells, which are then cast."""
-    is_room = target is None or target.dtype == np.float64
-    return target if is_room else np.empty_like(target, np.float64)
 
 
 def by_kernel(

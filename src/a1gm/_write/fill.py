@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special, output_folder
+from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed, shown
@@ -218,10 +219,17 @@ class FillFiles:
 
         places, positions = map(list, zip(*chosen, strict=True))
         numbers, where = values.T[positions].ravel(), filled.T[positions].ravel()
+
+        def place_of(k: int) -> str:
+            name = self._source.names[places[k // len(values)]]
+            return f"a missing cell of {name!r}"
+
         try:
             if self._source.is_text and not self._to_text:
                 cells = pa.array(numbers, target, from_pandas=True)
             else:
+                if target == pa.float32():
+                    numbers = as_float32(numbers, place_of)
                 fills = pa.array(numbers[where])
                 if pa.types.is_string(target):
                     fills = as_text(fills, self._source.options.point)

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _get_feature_names, _num_features, check_is_fitted
 
+from a1gm._base.float_range import as_float32
 from a1gm._base.types import Absent, AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
 from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
@@ -120,7 +121,10 @@ class RowFactors(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[mi
         """Factors of rows as a column, with a warning for rows that have none."""
         if text := text_of_unplaced_rows(placed):
             warn_user(text, EmptyLineWarning)
-        return placed.factors.astype(output_dtype(X, rows), copy=False)[:, None]
+        factors: AnyArray = placed.factors
+        if output_dtype(X, rows) == np.float32:
+            factors = as_float32(placed.factors, "the factor of row {}".format)
+        return factors[:, None]
 
     # ------------------------------------------------------------- scikit-learn's hooks
     @property

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from a1gm._api.assess import Assessment, assess
 from a1gm._api.fit import FitOptions, fit_patterns
+from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
@@ -309,11 +310,17 @@ class RankOneImputer(Estimator):
             filled, left = fill_table(X, placed)
             table = filled.tocsc()
         else:
-            table = np.empty((rows.n_rows, rows.n_cols), dtype)
-            if not self.copy and type(X) is np.ndarray and X.dtype == dtype:
+            table = np.empty((rows.n_rows, rows.n_cols))
+            is_own = not self.copy and type(X) is np.ndarray and X.flags.writeable
+            if is_own and X.dtype == np.float64:
                 placed.check()  # before anything is written
-                table = X if X.flags.writeable else table
+                table = X
             left = placed.write([table])
+            if dtype == np.float32:
+                table = as_float32(table, rows.where)
+                if is_own and X.dtype == np.float32:
+                    X[:] = table
+                    table = X
         if not kept.all():
             table = table[:, np.flatnonzero(kept)]
         if left.n:
