@@ -26,6 +26,7 @@ from a1gm.exceptions import (
     ParameterError,
     TableTooLargeError,
     UndeterminedWarning,
+    WeightsError,
 )
 
 KEYS = ["shop", "month"]
@@ -334,6 +335,25 @@ def test_labels_that_are_new_are_named_once():
 
 
 # -------------------------------------------------------------- weights, duplicates
+def test_weights_are_those_of_the_cells():
+    frame = long_frame(keeps_missing=True)
+    V = np.random.default_rng(1).gamma(2.0, size=len(frame)) + 0.5
+    V[3] = 0.0
+    frame["trust"] = V
+    frame.loc[3, "sales"] = -7.0  # ignored
+    frame.loc[frame["sales"].isna(), "trust"] = np.nan  # nothing to weigh
+    fit = a1gm.fit_long(frame, KEYS, "sales", weights="trust")
+    table = frame.pivot(index="shop", columns="month", values="sales")
+    weights = frame.pivot(index="shop", columns="month", values="trust").fillna(0.0)
+    wide = a1gm.fit(table, weights=weights)
+    shops = list(wide.row_labels)
+    expected = wide.predict(shops, MONTHS[0])
+    np.testing.assert_allclose(fit.predict(shops, MONTHS[0]), expected, rtol=1e-9)
+    frame.loc[2, "trust"] = np.inf
+    with pytest.raises(WeightsError, match=r"trust\['south', 2024-02-01\] in row 2"):
+        a1gm.fit_long(frame, KEYS, "sales", weights="trust")
+
+
 @makes
 def test_pairs_that_are_there_twice(make):
     pairs = {"a": ["x", "x", "y", "x"], "b": [1, 2, 1, 2], "v": [1.0, 2.0, 3.0, 4.0]}

@@ -61,6 +61,8 @@ def test_inspect_for_programs(sales):
     [
         ("x,y,z\n1,2,3\n1,2,\n1,,\n", "staircase"),
         ("x,y\n1,\n,2\n", "2: their scales cannot be compared"),
+        ("x,y\n3,4\n0,0\n2,5\n", "1: all rows and columns with a cell above 0 can be"),
+        ("x,y\n0,0\n0,0\n", "0: no cell is above 0"),
     ],
 )
 def test_inspect_names_the_shape_and_the_blocks(csv, text, words):

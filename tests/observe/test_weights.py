@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -289,3 +292,22 @@ def scaled(P, R, C):
     for _ in range(1000):
         h = C / (P.T @ (R / (P @ h)))
     return h
+
+
+def test_such_fits_travel(tmp_path):
+    X, V = table(9, zeros=0.1), weights(10, "whole")
+    fit = a1gm.fit(X, weights=V)
+    fit.save(tmp_path / "fit")
+    new = table(11)[:5]
+    for again in (
+        a1gm.load(tmp_path / "fit"),
+        pickle.loads(pickle.dumps(fit)),
+        copy.deepcopy(fit),
+    ):
+        assert again.certificate == pytest.approx(fit.certificate, abs=1e-14)
+        assert again.cell_error == fit.cell_error
+        np.testing.assert_array_equal(again.row_factor, fit.row_factor)
+        np.testing.assert_array_equal(
+            again.impute(new, weights=V[:5]), fit.impute(new, weights=V[:5])
+        )
+        assert again.pattern.n_missing == np.sum(np.isnan(X) | (V == 0))

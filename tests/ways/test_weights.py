@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import a1gm
+from a1gm import RankOneNMF
 from a1gm._rows import long
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -121,13 +122,28 @@ def test_new_rows_bring_their_weights(way, word, table, tmp_path):
 
 
 @tables
-def test_the_fitted_table_needs_no_weights_again_and_ones_change_nothing(table):
+def test_the_fitted_table_needs_no_weights_again(table):
     X, V = TABLES[table], weights_of(table)
     fit = a1gm.fit(X, weights=V)
     np.testing.assert_allclose(fit.impute(X), fit.impute(X, weights=V), rtol=1e-12)
+
+
+@tables
+def test_weights_of_ones_change_nothing(table):
+    X = TABLES[table]
     weighted, plain = a1gm.fit(X, weights=np.ones(X.shape)), a1gm.fit(X)
     np.testing.assert_allclose(weighted.impute(X), plain.impute(X), rtol=RTOL)
     np.testing.assert_allclose(weighted.col_factor, plain.col_factor, rtol=RTOL)
+
+
+@pytest.mark.parametrize("table", ["random holes", "hollow", "zeros"])
+def test_weights_of_rows_in_the_estimator(table):
+    X = TABLES[table]
+    s = np.random.default_rng(5).gamma(2.0, size=len(X)) + 0.2
+    right = Oracle(X, np.broadcast_to(s[:, None], X.shape))
+    model = RankOneNMF().fit(X, sample_weight=s)
+    h = model.components_[0]
+    np.testing.assert_allclose(h / h.sum(), right.h / right.h.sum(), rtol=RTOL)
 
 
 # ----------------------------------------------------------- long tables and groups
@@ -200,9 +216,11 @@ def shuffled(series):
 LINES = {
     "(n, 1)": lambda v, names: v[:, None] if names[0] == "r0" else v[None, :],
     "1-D": lambda v, names: v,
+    "list": lambda v, names: v.tolist(),
     "polars": lambda v, names: pl.Series(v),
     "pyarrow": lambda v, names: pa.chunked_array([v]),
-    "Series": lambda v, names: pd.Series(v, index=names, dtype="Float64"),
+    "Series": lambda v, names: pd.Series(v, index=names),
+    "nullable Series": lambda v, names: pd.Series(v, index=names, dtype="Float64"),
     "Series in another order": lambda v, names: shuffled(pd.Series(v, index=names)),
     "Series without labels": lambda v, names: pd.Series(v),
     "one column": lambda v, names: (
@@ -227,7 +245,7 @@ def test_one_number_per_row_or_column(word, side, line):
     close(fit.reconstruct(), right.reconstruct())
     new = frame + 1.0
     close(fit.impute(new, **{word: given}), right.impute(X + 1.0, **{word: full}))
-    if not line.startswith(("Series", "one")):
+    if not line.startswith(("Series", "nullable", "one")):
         sparse = a1gm.fit(sparse_table(X), absent="missing", **{word: given})
         close(sparse.col_factor, right.col_factor)
     close(fit.uncertainty().totals().se, right.uncertainty().totals().se)

@@ -20,7 +20,7 @@ from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import ColumnOptions
+from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
@@ -175,7 +175,9 @@ def fit(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     if rank != 1 or isinstance(rank, bool):
         raise _no_other_rank(rank)
-    wanted = ColumnOptions(id, columns, exclude)
+    wanted = BY_RULE
+    if not (id is None is columns is exclude):
+        wanted = ColumnOptions(id, columns, exclude)
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)
@@ -189,7 +191,12 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
 
     Parameters
     ----------
-    X, weights, exposure, **options
+    X : table of shape (n_rows, n_cols)
+        Non-negative numbers; NaN (or the container's own mark) is a missing cell. The
+        input is never modified.
+    weights, exposure : table, or one number per row or column, optional
+        As in ``a1gm.fit``.
+    **options
         As in ``a1gm.fit``.
 
     Returns

@@ -54,7 +54,9 @@ def fit_many(
         ages. Cumulative claims are turned into increments, which is what the fit
         explains and ``many.fill_long()`` gives; increments below zero need
         ``negatives="allow"``.
-    absent, negatives, on_undetermined, tol, max_iter, n_threads
+    absent, negatives, on_undetermined, tol, max_iter
+        As in ``a1gm.fit``.
+    n_threads : int, optional
         As in ``a1gm.fit``, for each table.
 
     Returns
@@ -174,8 +176,10 @@ def fit_groups(
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are in a group more than once. A group that is
         refused is in ``many.failed``.
-    negatives, on_undetermined, tol, max_iter, n_threads
-        As in ``a1gm.fit``, for each group.
+    negatives, on_undetermined, tol, max_iter
+        As in ``a1gm.fit``.
+    n_threads : int, optional
+        As in ``a1gm.fit_many``.
 
     Returns
     -------

@@ -12,13 +12,25 @@ ALIKE = 0.75  # share of letters two names have in common to be taken for one
 
 
 def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun, and its verb if that is part of the noun."""
+    """Write a number with its noun, and its verb if that is part of the noun.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(1, "cell is", "cells are")
+    ('1 row', '2,000 rows', '1 cell is')
+    """
     n = int(number)
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def listed(names: Sequence[object], most: int = 8, total: int | None = None) -> str:
-    """Format some names, and how many more of the ``total`` there are."""
+    """Format some names, and how many more of the ``total`` there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(range(9), most=2), listed([4, 7], total=3)
+    ('a, b', '0, 1 and 7 more', '4, 7 and 1 more')
+    """
     some = ", ".join(map(shown, names[:most]))
     left = (len(names) if total is None else total) - min(most, len(names))
     return some if left <= 0 else f"{some} and {left:,} more"
@@ -42,7 +54,13 @@ def shown(name: object, keep: str = "") -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Suggest the known name most like one that does not exist, if any."""
+    """Suggest the known name most like one that does not exist, if any.
+
+    Examples
+    --------
+    >>> did_you_mean("mounth", ["shop", "month"]), did_you_mean("x", ["shop"])
+    (" Did you mean 'month'?", '')
+    """
     from difflib import get_close_matches
 
     names = map(str, islice(known, MOST_COMPARED))
@@ -51,7 +69,13 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def first_place(number: SupportsInt, place: object) -> str:
-    """Return where something is, or the first of several."""
+    """Return where something is, or the first of several.
+
+    Examples
+    --------
+    >>> first_place(1, (0, 2)), first_place(4, (0, 2))
+    ('at (0, 2)', 'the first at (0, 2)')
+    """
     return f"at {place}" if int(number) == 1 else f"the first at {place}"
 
 

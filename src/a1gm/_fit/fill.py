@@ -17,6 +17,8 @@ from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
 from a1gm.exceptions import ParameterError
 
+TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
+
 
 class Filled(NamedTuple):
     """A filled table, and the cells of it that stay missing."""
@@ -128,6 +130,8 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
         return cells, [None if k is None else cells[:, k : k + 1] for k in some]
     if len(rows.parts) == 1:  # laid out as the table is
         cells = np.empty_like(rows.parts[0][0], np.float64, subok=False)
+    elif _is_turned(rows):
+        cells = np.empty((rows.n_rows, n))
     else:
         cells = np.empty((n, rows.n_rows)).T
     return cells, [cells]
@@ -141,17 +145,26 @@ def _columns_with_holes(rows: Rows) -> Bools:
     return has_holes
 
 
+def _is_turned(rows: Rows) -> bool:
+    """Whether polars makes the frame faster from its rows than from its columns."""
+    return rows.backend == "polars" and rows.n_cols >= TURNED * rows.n_rows
+
+
 def _whole_frame(X: Any, rows: Rows, cells: Floats, *, has_nan: bool) -> Any:
     """A frame like X of these cells, which are not copied; None where it must be."""
     if rows.backend == "pandas":
         return _new_pandas(X, cells)
     if has_nan:
         return None
-    stream = kernel.write_stream(cells, list(rows.col_labels))
+    names = list(rows.col_labels)
+    is_turned = _is_turned(rows)
+    numbered = [str(k) for k in range(len(cells))] if is_turned else names
+    stream = kernel.write_stream(cells.T if is_turned else cells, numbered)
     if stream is None:
         return None
     if rows.backend == "polars":
-        return type(X)(_Stream(stream))
+        frame = type(X)(_Stream(stream))
+        return frame.transpose(column_names=names) if is_turned else frame
     import pyarrow as pa
 
     made = pa.table(_Stream(stream)).replace_schema_metadata(X.schema.metadata)

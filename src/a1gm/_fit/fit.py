@@ -275,6 +275,16 @@ class RankOneFit(Solution):
         ------
         LabelError
             The table has no such row or column; it is an ``IndexError`` as well.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
+        >>> fit = a1gm.fit(X, on_undetermined="ignore")
+        >>> fit.fate(1, 1)
+        'unbounded'
+        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
+        ['zero', 'finite', 'unbounded']
         """
         rows, cols = self._places(i, j)
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
@@ -326,6 +336,13 @@ class RankOneFit(Solution):
         ------
         LabelError
             A label is that of several rows or columns, or a place does not exist.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, a1gm
+        >>> X = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, np.nan]}, index=["x", "y"])
+        >>> a1gm.fit(X).predict(["x", "y"], "b")
+        array([2., 6.])
         """
         long = self._table.long
         return predicted(self._finders, self._fitted, long, rows, columns, exposure)
@@ -482,6 +499,14 @@ class RankOneFit(Solution):
             here, has other sums than when it was fitted. (A change that keeps the sum
             of the row factors may not be noticed: do not change a table that you have
             fitted, or fit a copy.)
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, 33.0], [9.0, 22.0, np.nan]])
+        >>> u = a1gm.fit(X).uncertainty()
+        >>> round(u.standard_error(2, 2), 1)
+        4.3
         """
         return Uncertainty(self._scatter, dispersion, robust=robust)
 
@@ -667,6 +692,16 @@ class RankOneFit(Solution):
         TableTooLargeError
             There would be more than ``max_rows`` rows; ``predict`` gives the values of
             the pairs that are needed.
+
+        Examples
+        --------
+        >>> import polars as pl, a1gm
+        >>> marks = pl.DataFrame(
+        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
+        ... )
+        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
+        >>> fit.fill_long().rows()
+        [('bob', 2, 6.0)]
         """
         return filled_long(
             self._table,

@@ -119,6 +119,17 @@ class ManyFits(Mapping[Any, RankOneFit]):
         FactorFrames
             ``rows`` has a line for every row of every table: the key, the name of the
             row, ``row_factor`` and ``row_block``; ``columns`` likewise.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> stack = np.array([[[1.0, 3.0]], [[2.0, 2.0]]])
+        >>> print(a1gm.fit_many(stack).to_frames("pandas").columns)
+           table  column  col_factor  col_block
+        0      0       0        0.25          0
+        1      0       1        0.75          0
+        2      1       0        0.50          0
+        3      1       1        0.50          0
         """
         backend = backend or self._backend
         check_backend(backend)

@@ -22,6 +22,19 @@ from a1gm._solve.dispatch import solve_patterns
 
 FindBlocks: TypeAlias = Callable[[], tuple[int, int]]
 
+#: Explains ``MissingPattern.shape_name``.
+_SHAPES = {
+    "complete": "complete: nothing is missing, solved in closed form",
+    "grid": "grid (some rows × some columns): solved in closed form",
+    "staircase": "staircase: solved in closed form",
+    "closed form": "neither grid nor staircase, but solved in closed form",
+}
+#: Explains the number of blocks, if it is 0 or 1.
+_BLOCKS = (
+    "0: no cell is above 0",
+    "1: all rows and columns with a cell above 0 can be compared",
+)
+
 
 class MissingPattern:
     """The pattern of missing cells of a table.
@@ -32,6 +45,13 @@ class MissingPattern:
         Anything ``a1gm.fit`` accepts; negative cells do not matter here.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
+    >>> a1gm.MissingPattern(X).is_grid_like
+    True
     """
 
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
@@ -207,19 +227,24 @@ class MissingPattern:
 
     def _summary(self) -> dict[str, str]:
         """Every property in words, by name."""
-        n, m, missing = self.n_rows, self.n_cols, self.n_missing
-        how = "in closed form" if self.has_closed_form else "iteratively"
-        apart = ": their scales cannot be compared" if self.n_blocks > 1 else ""
+        n, m = self.n_rows, self.n_cols
+        n_cells, n_blocks = n * m, self.n_blocks
+        share = self.n_missing / n_cells
+        core = "core of {:,} × {:,}: solved iteratively, to a certificate"
+        apart = f"{n_blocks:,}: their scales cannot be compared"
         lines = {
             "table": f"{counted(n, 'row')} × {counted(m, 'column')}",
-            "missing": f"{missing:,} of {n * m:,} cells ({missing / (n * m):.1%})",
+            "missing": f"{self.n_missing:,} of {n_cells:,} cells ({share:.1%})",
             "patterns": f"{self.n_row_patterns:,} among the rows, "
             f"{self.n_col_patterns:,} among the columns",
-            "shape": f"{self.shape_name}: solved {how}",
-            "blocks": f"{self.n_blocks:,}{apart}",
+            "shape": _SHAPES.get(self.shape_name) or core.format(*self.core_shape),
+            "increase rate": f"{self.increase_rate:.4g} (of the paper: above 1 its "
+            "method drops cells)",
+            "blocks": _BLOCKS[n_blocks] if n_blocks < 2 else apart,
         }
         if self.n_undetermined:
-            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
+            cells = counted(self.n_undetermined, "missing cell")
+            lines["not determined"] = f"{cells}; these stay missing"
         return lines
 
     def _repr_html_(self) -> str:

@@ -304,7 +304,16 @@ class FitRows:
 
 
 class LazyRows:
-    """A long vector, of which slices are arrays; ``np.asarray`` takes it whole."""
+    """A long vector, of which slices are arrays; ``np.asarray`` takes it whole.
+
+    Examples
+    --------
+    >>> squares = LazyRows(10**12, lambda start, stop: np.arange(start, stop) ** 2.0)
+    >>> squares[3:6]
+    array([ 9., 16., 25.])
+    >>> squares[[5, 2]]
+    array([25.,  4.])
+    """
 
     ndim = 1
     dtype = np.dtype(np.float64)

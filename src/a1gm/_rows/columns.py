@@ -105,6 +105,13 @@ def choose(
 
     Raises LabelError for a name that is not there or where no column is left to fit,
     NotNumericError where no column holds numbers.
+
+    Examples
+    --------
+    >>> schema = {"shop": "text", "year": "number", "jan": "number", "note": "text"}
+    >>> choice = choose(schema)
+    >>> choice.table, choice.ids, choice.kept
+    (['jan'], ['shop', 'year'], ['note'])
     """
     ids, asked, left_out = (
         dict.fromkeys(names_in(names)) for names in (id, columns, exclude)
@@ -212,6 +219,13 @@ def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:
 
     ``leads``: no data column is before it. A name that is a number or ends in a digit
     is never a label.
+
+    Examples
+    --------
+    >>> is_label("store_nbr", leads=True, is_first=True)
+    True
+    >>> is_label("week_1", leads=True, is_first=True)
+    False
     """
     text = str(name).strip()
     if (leads and _UNNAMED.fullmatch(text)) or _STORED_INDEX.fullmatch(text):
@@ -230,7 +244,13 @@ def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:
 
 
 def words_of(name: Any) -> list[str]:
-    """Lower-case words of a name."""
+    """Lower-case words of a name.
+
+    Examples
+    --------
+    >>> words_of("AccidentYear"), words_of("store_nbr")
+    (['accident', 'year'], ['store', 'nbr'])
+    """
     return _WORD.findall(_HUMP.sub(" ", str(name)).lower())
 
 

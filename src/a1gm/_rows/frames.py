@@ -44,6 +44,13 @@ def library_of(X: Any) -> str:
     """Name of the library of frames that made the class of X, or a base class of it.
 
     Empty for other objects; no library is imported for this.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> class Own(pd.DataFrame): ...
+    >>> library_of(Own()), library_of([1.0])
+    ('pandas', '')
     """
     for kind in type(X).__mro__:
         module = kind.__module__.partition(".")[0]

@@ -33,6 +33,12 @@ def plain_text(label: Any) -> str:
 
     Days are written as days, whatever type holds them, and whole numbers as such: a
     saved fit, which keeps labels other than numbers as text, knows them again.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> plain_text(datetime.datetime(2024, 5, 1)), plain_text(2024.0), plain_text("a")
+    ('2024-05-01', '2024', 'a')
     """
     if isinstance(label, str):
         return label
@@ -77,7 +83,13 @@ class Names:
 
 
 def names_in(given: Any) -> tuple[Any, ...]:
-    """Names in the value of an option: one, or a list, Index or array of them."""
+    """Names in the value of an option: one, or a list, Index, array or Series of them.
+
+    Examples
+    --------
+    >>> names_in("sales"), names_in(["a", "b"]), names_in(None)
+    (('sales',), ('a', 'b'), ())
+    """
     if given is None:
         return ()
     is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)

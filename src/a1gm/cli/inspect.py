@@ -83,8 +83,11 @@ def _print(
         if files is not None and pattern.n_missing:
             missing = pattern.missing_per_col
             most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
-            facts["most missing"] = ", ".join(
+            shares = [
                 f"{files.names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most
+            ]
+            facts["most missing"] = ", ".join(
+                f"{files.names[j]} {shares[j]:.1%}" for j in most
             )
     for name, text in facts.items():
         table.add_row(name, Text(shown(text)))
@@ -92,9 +95,9 @@ def _print(
     if pattern is not None and pattern.n_missing and files is not None:
         title = "\nmissing cells (dark), rows downwards, columns across"
         console.print(Text(title, style="dim"))
-        shares = hole_shares(files, 16, 64)
+        dark = hole_shares(files, 16, 64)
         # Letters are twice as high as wide: two of them make a square.
-        wide = 2 if shares.shape[1] <= 32 else 1
-        for line in shares:
+        wide = 2 if dark.shape[1] <= 32 else 1
+        for line in dark:
             cells = "".join(_SHADES[round(share * 4)] * wide for share in line)
             console.print(Text(f"│{cells}│"))
