@@ -83,9 +83,7 @@ def _print(
         if files is not None and pattern.n_missing:
             missing = pattern.missing_per_col
             most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
-            shares = [
-                f"{files.names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most
-            ]
+            shares = missing / pattern.n_rows
             facts["most missing"] = ", ".join(
                 f"{files.names[j]} {shares[j]:.1%}" for j in most
             )
