@@ -107,6 +107,28 @@ def test_hidden_cells_are_a_fair_sample(fits):
     assert np.mean(shares) > 0.8 * X[some].mean()  # some positive ones hold the table
 
 
+def test_a_large_table_is_judged_by_a_sample(fits):
+    rng = np.random.default_rng(3)
+    means = np.outer(rng.gamma(3, 20, 30_000), rng.gamma(3, 1, 8))
+    X = rng.poisson(means).astype(float)
+    found = a1gm.assess(X, random_state=0)
+    assert found.n_rows == (25_000, 30_000)
+    assert found.n_hidden == 20_000  # of 100,000
+    assert all(np.isnan(table).mean() == pytest.approx(0.1) for table, *_ in fits)
+    assert "Judged: 25,000 of 30,000 rows, drawn at random." in repr(found)
+    few = a1gm.assess(X, sample=200, random_state=0, exposure=np.ones_like(X))
+    assert few.n_rows == (200, 30_000)
+    assert few.part in few._repr_html_()
+    assert not a1gm.assess(X[:100], random_state=0).part
+
+
+def test_sparse_tables_are_judged_by_cells_not_by_rows():
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.outer(rng.gamma(3, 1, 3000), rng.gamma(3, 1, 500))) + 0.0
+    X[rng.random(X.shape) < 0.98] = np.nan
+    assert not a1gm.assess(X, repeats=1, random_state=0).part
+
+
 # ----------------------------------------------------------- weights and exposures
 def judged_by_hand(X, V, E, holes):
     """Scores of all methods by plain loops: X ~ E w h, cells of weight V."""
@@ -257,6 +279,8 @@ def test_numbers_of_numpy_are_taken():
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"repeats": 2.5}, "repeats must be a whole number"),
         ({"repeats": "3"}, "repeats must be a whole number"),
+        ({"sample": 1}, "sample must be a whole number >= 2"),
+        ({"sample": "all"}, "sample must be a whole number >= 2"),
         ({"random_state": "abc"}, "random_state must be None, an integer"),
         ({"random_state": -1}, "random_state must be None, an integer"),
     ],

@@ -1,10 +1,14 @@
 """``a1gm report``, and ``a1gm demo``, which writes one."""
 
 import html
+import json
 import re
 
+import numpy as np
 import pytest
 from support.commands import run
+
+import a1gm
 
 
 def test_the_report_names_rows_by_their_lines(csv, tmp_path):
@@ -21,6 +25,27 @@ def notes_in(path):
     found = re.search(r'<ul class="notes".*?>(.*?)</ul>', path.read_text())
     words = re.sub("</?span.*?>", "", found[1]) if found else ""
     return re.findall("<li>(.*?)</li>", html.unescape(words))
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_report_and_assess_judge_the_same_sample(tmp_path, long):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 300), rng.gamma(3, 1, 5)))
+    path, out, options = tmp_path / "a.csv", tmp_path / "a.html", []
+    lines = [f"S{i},{','.join(map(str, row))}" for i, row in enumerate(X)]
+    lines = ["shop,a,b,c,d,e", *lines]
+    if long:
+        cells = [f"S{i},{j},{x}" for (i, j), x in np.ndenumerate(X)]
+        lines, options = ["shop,item,x", *cells], ["--long", "shop,item,x"]
+    path.write_text("\n".join(lines))
+    run("report", path, "-o", out, "--sample", "40", *options)
+    found = json.loads(run("assess", path, "--sample", "40", "--json", *options).stdout)
+    assert found["n_rows"] == [40, 300]
+    comparison = found["verdict"].partition(": ")[2]
+    assert comparison[1:] in out.read_text()
+    assert notes_in(out)[0].startswith("This page is about 40 of the 300 rows")
+    expected = a1gm.assess(X, sample=40, random_state=0)
+    assert expected.verdict == found["verdict"]
 
 
 TOTALS = (

@@ -27,6 +27,8 @@ METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
 ROUNDING = 1e-9  # of a cell: so near a bound it is inside
 EXACT = 1e-12  # of a cell: so near a guess it is right
 FEW = 10  # fewer hidden cells prove nothing
+MOST_COMPARED = 20_000  # hidden cells, in all repeats
+MOST_OBSERVED, MOST_CELLS = 200_000, 10_000_000  # of rows that are judged
 
 
 def assess(
@@ -43,6 +45,7 @@ def assess(
     ordered: bool = False,
     negatives: Negatives = "raise",
     level: float = 0.95,
+    sample: int | None = None,
 ) -> Assessment:
     """Hide known cells, fit the rest, and compare the fills with simpler guesses.
 
@@ -71,6 +74,10 @@ def assess(
         As for ``a1gm.fit``.
     level : float, default=0.95
         Level of the intervals.
+    sample : int, optional
+        How many rows to judge, drawn at random and always the same ones. Default: as
+        many as have 200,000 observed cells. Of their hidden cells at most 20,000 are
+        compared, in all repeats.
 
     Returns
     -------
@@ -106,9 +113,12 @@ def assess(
             f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
         )
     check_level(level)
-    n: Any = repeats
-    if not (isinstance(n, int | np.integer) and n >= 1):
-        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
+    least: Any = 2 if sample is None else sample
+    for option, n, low in (("repeats", repeats, 1), ("sample", least, 2)):
+        if not (isinstance(n, int | np.integer) and n >= low):
+            raise ParameterError(
+                f"{option} must be a whole number >= {low}, got {n!r}."
+            )
     random = generator_of(random_state)
     rows: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
     options: dict[str, Any] = {"negatives": negatives}
@@ -121,18 +131,32 @@ def assess(
         cells = np.where(options[name] > 0.0, cells, np.nan)
     check_values(rows, cells, negatives)  # the fits below have no labels
     observed = ~np.isnan(cells)
+    judged = sample_rows(cells.shape, int(observed.sum()), sample)
+    cells, observed = cells[judged], observed[judged]
     some = np.ix_(observed.any(axis=1), observed.any(axis=0))
     cells = cells[some]
     if given is not None:
-        options[name] = options[name][some]
-    scorer = _Scorer(cells, level, options)
+        options[name] = options[name][judged][some]
+    scorer = _Scorer(cells, level, options, max(MOST_COMPARED // repeats, 1))
     with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
         for _ in range(repeats if cells.size else 0):
             if is_last:
-                scorer.add(_last_cells(cells, random))
+                scorer.add(_last_cells(cells, random), random)
             else:
-                scorer.add(_some_cells(cells, float(hide), random))
-        return scorer.result(is_ordered=bool(ordered) or is_last)
+                scorer.add(_some_cells(cells, float(hide), random), random)
+        n_rows = len(judged), rows.n_rows
+        return scorer.result(n_rows, is_ordered=bool(ordered) or is_last)
+
+
+def sample_rows(shape: tuple[int, int], n_observed: int, n: int | None) -> Ints:
+    """Draw ``n`` rows, or as many as have 200,000 observed cells: always the same."""
+    n_rows, n_cols = shape
+    if n is None:
+        n = MOST_OBSERVED * n_rows // max(n_observed, 1)
+        n = max(2, min(n, MOST_CELLS // n_cols))
+    if n >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
 
 
 # ------------------------------------------------------------------- what is hidden
@@ -193,8 +217,10 @@ class Score(NamedTuple):
 class _Scorer:
     """Collects the guesses of every method at the hidden cells."""
 
-    def __init__(self, cells: Floats, level: float, options: dict[str, Any]) -> None:
-        self.cells, self.level, self.options = cells, level, options
+    def __init__(
+        self, cells: Floats, level: float, options: dict[str, Any], most: int
+    ) -> None:
+        self.cells, self.level, self.options, self.most = cells, level, options, most
         ones = np.broadcast_to(1.0, cells.shape)
         self.size = options.get("exposure", ones)  # a cell is this times its rate
         self.weights = options.get("weights", ones)
@@ -206,14 +232,21 @@ class _Scorer:
         self.covered = [(np.zeros(0), np.zeros(0, bool))]  # fills, and whether
         self.no_intervals = ""
 
-    def add(self, hidden: Bools) -> None:
-        """Fit the table without its hidden cells, and guess these."""
-        if not hidden.any():
+    def add(self, hidden: Bools, random: np.random.Generator) -> None:
+        """Fit the table without its hidden cells, and guess these, or some of many."""
+        at = np.flatnonzero(hidden)
+        if not len(at):
             return
-        i, j = np.nonzero(hidden)
+        if len(at) > self.most:
+            at = np.sort(random.choice(at, self.most, replace=False))
+        i, j = np.divmod(at, self.cells.shape[1])
         left = np.where(hidden, np.nan, self.cells)
+        table, place, options = left, (i, j), self.options
+        if left.shape[0] < left.shape[1]:  # errors take the cube of the columns
+            table, place = left.T, (j, i)
+            options = {k: v if isinstance(v, str) else v.T for k, v in options.items()}
         try:
-            found = fit(left, **self.options, on_undetermined="ignore")
+            found = fit(table, **options, on_undetermined="ignore")
         except DataError as error:
             if self.options["negatives"] == "raise":
                 raise
@@ -225,16 +258,16 @@ class _Scorer:
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
         guesses = [  # in the order of METHODS
-            found.reconstruct()[i, j],
+            found.reconstruct()[place],
             by_column * size,
             _mean(rates, self.shares, axis=1)[i] * size,
             _mean(rates, self.shares) * size,
             _last_values(rates, i, j, by_column) * size,
         ]
-        self.hidden.append(np.flatnonzero(hidden))
+        self.hidden.append(at)
         self.guesses.append(np.array(guesses))
         try:
-            lower, upper = found.uncertainty()._bounds(left, i, j, self.level)
+            lower, upper = found.uncertainty()._bounds(table, *place, self.level)
         except DataError as error:
             self.no_intervals = str(error)
             return
@@ -243,7 +276,7 @@ class _Scorer:
         is_inside = (lower <= x + rounding) & (x - rounding <= upper)
         self.covered.append((guesses[0], is_inside))
 
-    def result(self, *, is_ordered: bool) -> Assessment:
+    def result(self, n_rows: tuple[int, int], *, is_ordered: bool) -> Assessment:
         """Compare the guesses with the hidden cells."""
         if not self.hidden:
             raise DataError(
@@ -289,6 +322,7 @@ class _Scorer:
             lead=lead,
             may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
             no_intervals=self.no_intervals,
+            n_rows=n_rows,
         )
 
 
@@ -344,6 +378,13 @@ class Assessment:
     #: two standard errors of 0, or fewer than 10 different cells were hidden.
     may_be_chance: bool
     no_intervals: str = ""  #: Reason why some fits had no intervals.
+    n_rows: tuple[int, int] = (0, 0)  #: Rows that were judged, and rows of the table.
+
+    @property
+    def part(self) -> str:
+        """Which part of the table was judged; empty if it was all of it."""
+        n, n_all = self.n_rows
+        return f"{n:,} of {n_all:,} rows, drawn at random" if n < n_all else ""
 
     @property
     def verdict(self) -> str:
@@ -393,7 +434,7 @@ class Assessment:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the intervals."""
+        """Sentences about the intervals, and about the rows that were judged."""
         notes = [f"No intervals: {self.no_intervals}"]
         if not np.isnan(self.coverage):
             share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
@@ -401,7 +442,7 @@ class Assessment:
         if self.coverage_by_size:
             parts = ", ".join(f"{share:.0%}" for share in self.coverage_by_size)
             notes.append(f"By size of the fill, from the smallest quarter: {parts}.")
-        return notes
+        return [*notes, f"Judged: {self.part}."] if self.part else notes
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{note}</p>" for note in self.notes)

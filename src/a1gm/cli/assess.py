@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, TableArgument
-from a1gm.cli.tables import cells_of, fit_table
+from a1gm.cli.options import Options, SampleOption, TableArgument
+from a1gm.cli.tables import fit_table, rows_of
 
 
 @command("by", "overwrite")
@@ -25,6 +26,7 @@ def assess(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="The seed of the random draw.")
     ] = 0,
+    sample: SampleOption = None,
     *,
     options: Options,
 ) -> None:
@@ -32,7 +34,8 @@ def assess(
 
     Fills are compared with simpler methods. The first sentence of the answer is
     whether rank 1 is better than the best of them. With --hide last the last observed
-    cells of rows are hidden, as in forecasting.
+    cells of rows are hidden, as in forecasting. A large table is judged by a random
+    sample of its rows, always the same one.
 
     Example:
       a1gm assess sales.csv --id shop
@@ -44,9 +47,11 @@ def assess(
     with suppress(ValueError):
         share = float(hide)
     fit, _ = fit_table(file, options)
-    negatives: Any = options.negatives
-    result = a1gm.assess(cells_of(fit), share, repeats, seed, negatives=negatives)
-    keys = "skill", "coverage", "level", "n_hidden", "verdict"
+    _, cells = rows_of(fit, sample)
+    how: Any = {"negatives": options.negatives, "sample": max(len(cells), 2)}
+    result = a1gm.assess(cells, share, repeats, seed, **how)
+    result = replace(result, n_rows=(len(cells), fit.shape[0]))
+    keys = "skill", "coverage", "level", "n_hidden", "n_rows", "verdict"
     scores = {name: score._asdict() for name, score in result.scores.items()}
     summary = {key: getattr(result, key) for key in keys}
     options.finish({**summary, "scores": scores})

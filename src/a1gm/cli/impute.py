@@ -12,7 +12,7 @@ import typer
 from a1gm._base.words import counted, shown
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, TableArgument, UsageError, one_of, progress_bar
-from a1gm.cli.tables import cells_of, describe, fit_pairs, read_long, usage_errors
+from a1gm.cli.tables import describe, fit_pairs, read_long, rows_of, usage_errors
 
 
 @command()
@@ -156,7 +156,7 @@ def _impute_pairs(
     fit = fit_pairs(long, options)
     pairs = fit.fill_long()
     if interval is not None:
-        X = cells_of(fit)
+        _, X = rows_of(fit, len(fit.row_factor))
         for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
             column = pa.array(bound[np.isnan(X)], from_pandas=True)
             pairs = pairs.append_column(long.value + suffix, column)

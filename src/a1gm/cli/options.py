@@ -31,6 +31,14 @@ TableArgument: TypeAlias = Annotated[
 FolderOption: TypeAlias = Annotated[
     str, typer.Option("--out", "-o", metavar="PATH", help="The folder for the results.")
 ]
+SampleOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=2,
+        help="Rows of a random sample. Default: as many as have 200,000 known cells.",
+    ),
+]
 _SHOW_AFTER_SECONDS = 1.0
 #: Replacements for characters that a stream cannot encode.
 _PLAIN = {

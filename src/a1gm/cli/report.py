@@ -9,8 +9,16 @@ import typer
 
 from a1gm._base.words import shown
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, TableArgument, UsageError, command_style
-from a1gm.cli.tables import cells_of, check_outputs, fit_table
+from a1gm.cli.options import (
+    Options,
+    SampleOption,
+    TableArgument,
+    UsageError,
+    command_style,
+)
+from a1gm.cli.tables import check_outputs, fit_table, rows_of
+
+MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
 
 
 @command("by")
@@ -22,6 +30,7 @@ def report(
     title: Annotated[
         str, typer.Option(metavar="TEXT", help="The heading. Default: the file name.")
     ] = "",
+    sample: SampleOption = None,
     *,
     options: Options,
 ) -> None:
@@ -29,11 +38,13 @@ def report(
 
     One self-contained HTML file of less than 2 MB that needs no network, readable on a
     phone, in dark mode and on paper. Of a large table it shows a part, and which one:
-    the first rows as a heat map, the largest totals, factors and misfits.
+    the first rows as a heat map, the largest totals, factors and misfits. Above
+    2,000,000 cells the page is about a random sample of the rows, that of assess.
 
     Example:
       a1gm report sales.csv --id shop -o report.html
     """
+    import a1gm
     from a1gm._base.optional import require
     from a1gm._rows.files.table import row_names
     from a1gm._rows.labels import plain_text
@@ -45,18 +56,25 @@ def report(
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
     check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
-    rows = fit.row_labels
-    if rows is None:
-        rows = row_names(files)
+    rows, cells = rows_of(fit, sample, MOST_CELLS)
+    columns, notes = fit.col_labels, []
+    labels = row_names(files, rows) if options.long is None else fit.row_labels[rows]
+    if len(rows) < fit.shape[0]:
+        notes = [
+            f"This page is about {len(rows):,} of the {fit.shape[0]:,} rows, drawn at "
+            "random: totals are those of these rows."
+        ]
+        fit = a1gm.fit(cells, **options.fitting | {"on_undetermined": "ignore"})
+    notes += notes_of(fit, files=files, style=command_style)
     write_report(
         out,
-        cells_of(fit),
+        cells,
         fit,
         title=title or PurePath(files.name).name,
-        row_names=[plain_text(label) for label in rows],
-        col_names=[plain_text(label) for label in fit.col_labels],
+        row_names=[plain_text(label) for label in labels],
+        col_names=[plain_text(label) for label in columns],
         source=files.name,
-        notes=list(notes_of(fit, files=files, style=command_style)),
+        notes=notes,
         overwrite=options.overwrite,
     )
     summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from a1gm._base.types import Floats
+    from a1gm._base.types import Floats, Ints
     from a1gm._fit.fit import RankOneFit
     from a1gm._rows.files.table import TableFiles
     from a1gm._write.long import LongFile
     from a1gm.nmmf import NMMFFit
-
-MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
 
 
 # -------------------------------------------------------------------------- tables
@@ -86,17 +84,25 @@ def uses_of(files: TableFiles) -> dict[str, list[str]]:
     }
 
 
-def cells_of(fit: RankOneFit) -> Floats:
-    """The fitted table as one array."""
+def rows_of(fit: RankOneFit, sample: int | None, whole: int = 0) -> tuple[Ints, Floats]:
+    """The rows of a fitted table that are judged, and their cells.
+
+    A table of at most ``whole`` cells is taken whole, unless there is a ``sample``.
+    """
     import numpy as np
 
-    n, m = fit.shape
-    if n * m > MOST_CELLS:
-        raise UsageError(
-            f"This command needs the whole table in memory, and {n:,} x {m:,} cells "
-            "are too many. Use fit, impute or inspect."
-        )
-    return np.concatenate([cells for _, cells in fit._table.source.in_pieces()])
+    from a1gm._api.assess import sample_rows
+
+    n_rows, n_cols = fit.shape
+    if sample is None and n_rows * n_cols <= whole:
+        sample = n_rows
+    n_observed = n_rows * n_cols - fit.pattern.n_missing
+    rows = sample_rows(fit.shape, n_observed, sample)
+    cells = []
+    for some, piece in fit._table.source.in_pieces():
+        first, last = np.searchsorted(rows, (some.start, some.stop))
+        cells.append(piece[rows[first:last] - some.start])
+    return rows, np.concatenate(cells)
 
 
 # --------------------------------------------------------------- one row per cell

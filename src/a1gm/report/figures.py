@@ -74,17 +74,6 @@ def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     return drawn(draw, alt, name=kind, height=height)
 
 
-def holes_figure(findings: Findings) -> str:
-    """Draw which cells of the whole table are missing; empty if all are known."""
-    if not findings.missing.any():
-        return ""
-    return drawn(
-        lambda axes: plot.pattern(findings.known, ax=axes),
-        "The missing cells of the whole table.",
-        name="holes",
-    )
-
-
 def fit_figure(findings: Findings) -> str:
     """Draw the observed cells against their fitted values."""
     return drawn(

@@ -15,7 +15,7 @@ import numpy as np
 
 from a1gm._api.assess import Assessment, assess
 from a1gm._api.fit_file import files_of
-from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._fit.messages import text_of_convergence
 from a1gm._fit.place import FATES
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm._rows.files.table import TableFiles
 
-MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
 _TIME = re.compile(r"(y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)s?")
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
@@ -152,22 +151,13 @@ class Findings:
         return value, np.full(len(value), np.nan), float(value.sum()), math.nan
 
     @cached_property
-    def assessed_rows(self) -> Ints:
-        """The rows whose cells are hidden: all, or evenly spaced ones of many."""
-        n, m = self.X.shape
-        rows = np.linspace(0, n - 1, min(n, max(2, MOST_ASSESSED // m)))
-        return rows.astype(np.int64)
-
-    @cached_property
     def assessment(self) -> tuple[Assessment | None, str]:
         """The assessment on hidden cells, or the reason why it failed."""
-        rows = self.assessed_rows
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
-        how: Any = {name: V[rows] for name, V in self.weights.items()}
-        how |= {"ordered": are_ordered(self.col_names), "negatives": negatives}
+        how = {"ordered": are_ordered(self.col_names), **self.weights}
         try:
             with np.errstate(all="ignore"):  # as above
-                return assess(self.X[rows], random_state=0, **how), ""
+                return assess(self.X, random_state=0, negatives=negatives, **how), ""
         except A1gmError as error:
             return None, error.render(with_advice=False)
 

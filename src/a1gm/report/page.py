@@ -101,7 +101,7 @@ def report_html(
         "source": source,
         "made": f"{datetime.now().astimezone().date()}, by a1gm {__version__}",
     }
-    cut, misfits = tables.cut_in_words(findings), tables.misfit_table(findings)
+    misfits = tables.misfit_table(findings)
     values = {
         **{name: html.escape(shown(text)) for name, text in texts.items()},
         "style": _resource("report.css"),
@@ -109,13 +109,12 @@ def report_html(
         "notes": _notes([*notes, *_ignored(findings)]),
         "errors": _errors(findings),
         "totals": _totals(findings),
-        "cut": cut,
+        "cut": tables.cut_in_words(findings),
         "heatmap": tables.heatmap(findings),
         "factors": _factors(findings),
         "misfits": misfits,
         "unknown": tables.unknown_table(findings),
         "facts": _facts(findings),
-        "holes": figures.holes_figure(findings) if cut else "",
         "fit_figure": figures.fit_figure(findings) if misfits else "",
         "residual_figure": figures.residual_figure(findings) if misfits else "",
     }
@@ -188,7 +187,7 @@ def _ignored(findings: Findings) -> list[str]:
 def _assessed(findings: Findings) -> dict[str, str]:
     """Whether rank 1 suits the table, and how that was tested."""
     found, why_not = findings.assessment
-    texts = dict.fromkeys(("mark", "verdict", "comparison", "part"), "")
+    texts = dict.fromkeys(("mark", "verdict", "comparison"), "")
     texts["why_not_tested"] = why_not
     if found is None:
         return texts
@@ -197,8 +196,6 @@ def _assessed(findings: Findings) -> dict[str, str]:
     texts["verdict"] = f"{found.headline}."
     first = f"{found.comparison[0].upper()}{found.comparison[1:]}."
     texts["comparison"] = " ".join([first, *found.notes])
-    n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
-    texts["part"] = "" if n == n_rows else f"{n:,} of the {n_rows:,}"
     return texts
 
 

@@ -616,12 +616,19 @@ def read_whole(files: TableFiles, progress: Progress | None = None) -> Floats:
     return np.concatenate(arrays)
 
 
-def row_names(files: TableFiles) -> list[str]:
-    """The labels of all rows, or where they are: "line 2" or "row 0"."""
-    if files.row_labels is not None:
-        return files.row_labels
-    noun, numbers = files.name_rows(range(files.n_rows or 0))
-    return [f"{noun} {number}" for number in numbers]
+def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:
+    """The labels of some or all rows, or where they are: "line 2" or "row 0"."""
+    rows = np.arange(files.n_rows or 0) if rows is None else rows
+    if not files.id:
+        noun, numbers = files.name_rows(rows.tolist())
+        return [f"{noun} {number}" for number in numbers]
+    names: list[str] = []
+    start = 0
+    for batch in files.id_batches():
+        first, last = np.searchsorted(rows, (start, start + batch.num_rows))
+        names += _ids_of(batch.take(rows[first:last] - start))
+        start += batch.num_rows
+    return names
 
 
 def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
