@@ -65,6 +65,35 @@ def test_fit_writes_what_is_sure(tmp_path):
     np.testing.assert_allclose(by_column, u.totals("column").value, rtol=1e-9)
 
 
+def test_fit_leaves_out_errors_that_take_long_and_nobody_asked_for(
+    tmp_path, monkeypatch
+):
+    X = table_file(tmp_path / "a.csv")
+    out, file = tmp_path / "out", tmp_path / "a.csv"
+    rows, summary = out / "row_factor.csv", out / "fit.json"
+
+    def fitted(*options):
+        done = run("fit", file, "-o", out, "--overwrite", *options)
+        errors = pd.read_csv(rows)["se"].to_numpy()
+        return done.stderr, errors, json.loads(summary.read_text())["uncertainty"]
+
+    said, errors, sure = fitted()
+    assert "No standard errors" not in said
+    np.testing.assert_allclose(errors, a1gm.fit(X).uncertainty().factor_errors().rows)
+    assert sure["dispersion"] > 0
+    said, errors, sure = fitted("--no-errors")
+    assert np.isnan(errors).all()
+    assert sure == {"why_not": "--no-errors leaves them out."}
+    monkeypatch.setattr("a1gm.cli.fit._MOST_PRODUCTS", 1)
+    said, errors, sure = fitted()
+    assert "No standard errors: " in said
+    assert "--errors computes them" in sure["why_not"]
+    assert np.isnan(errors).all()
+    said, errors, sure = fitted("--errors")
+    assert np.isfinite(errors).all()
+    assert sure["dispersion"] > 0
+
+
 def test_fit_says_why_nothing_is_sure_and_numbers_rows_without_an_id(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n2,\n")
     run("fit", tmp_path / "a.csv", "-o", tmp_path / "out", "-q")

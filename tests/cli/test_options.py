@@ -1,6 +1,7 @@
 """What commands share: options, output on any terminal, advice as options."""
 
 import os
+import time
 
 import pytest
 from support.commands import CSV, run, run_executable
@@ -37,6 +38,16 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys, nam
     words = capsys.readouterr().err
     assert name in words  # the name of a file is not markup
     assert "rows/s" in words
+
+
+def test_progress_is_shown_before_anything_is_done(monkeypatch, capsys):
+    monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with options.progress_bar("Fitting a.csv", quiet=False):
+        time.sleep(0.3)
+    assert "Fitting a.csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])

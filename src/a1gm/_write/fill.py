@@ -375,6 +375,7 @@ def write_factor(
     names: Iterable[pa.RecordBatch],
     columns: dict[str, Any],
     block: Any,
+    progress: Progress | None = None,
     *,
     overwrite: bool = False,
 ) -> None:
@@ -398,6 +399,8 @@ def write_factor(
                 cells.append(pa.array(some, field.type, from_pandas=True))
             writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
             start = stop
+            if progress is not None:
+                progress(start, start / len(block))
 
 
 class CsvWriter:

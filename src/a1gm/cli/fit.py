@@ -12,8 +12,10 @@ from a1gm.cli.options import (
     FolderOption,
     Options,
     TableArgument,
+    UsageError,
     command_style,
     one_of,
+    progress_bar,
     split_names,
 )
 from a1gm.cli.tables import (
@@ -28,8 +30,11 @@ from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.sure.uncertainty import Uncertainty
-    from a1gm._rows.files.table import TableFiles
+    from a1gm._rows.files.table import Progress, TableFiles
 
+#: Multiplications of errors that nobody asked for: about a second of work.
+_MOST_PRODUCTS = 2e9
+_ROWS_AT_ONCE = 1 << 16
 _TESTS = "dispersion", "dof", "pearson_chi2", "pearson_p", "deviance", "deviance_p"
 
 
@@ -40,6 +45,13 @@ def fit(
     format: Annotated[
         str, typer.Option(help="The format of the factors.", **one_of("csv", "parquet"))
     ] = "csv",
+    errors: Annotated[
+        bool | None,
+        typer.Option(
+            help="Standard errors, tests and totals. Default: where they take about a "
+            "second at most."
+        ),
+    ] = None,
     *,
     options: Options,
 ) -> None:
@@ -59,19 +71,28 @@ def fit(
     """
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     check_outputs(out, names, [file], options)
+    if errors and options.by:
+        raise UsageError("--errors and --by cannot be combined; drop one.")
     result: Any
-    result, files = fit_table(file, options, uncertainty=True)
+    result, files = fit_table(file, options, uncertainty=errors is not False)
     if options.by:
         failed = {str(key): e.render(command_style) for key, e in result.failed.items()}
         summary = {"n_tables": len(result), "n_failed": len(failed), "failed": failed}
         tables = dict(zip(names, result.to_frames("pyarrow"), strict=False))
         write_results(out, tables, summary, options)
     else:
-        _write_fit(result, files, out, names, options)
+        with progress_bar(f"Writing {shown(out)}", quiet=options.quiet) as progress:
+            _write_fit(result, files, out, names, options, errors, progress)
 
 
 def _write_fit(
-    fit: RankOneFit, files: TableFiles, out: str, names: list[str], options: Options
+    fit: RankOneFit,
+    files: TableFiles,
+    out: str,
+    names: list[str],
+    options: Options,
+    errors: bool | None,
+    progress: Progress | None,
 ) -> None:
     """Write both factors beside their labels, the summary and the model."""
     import pyarrow as pa
@@ -80,30 +101,38 @@ def _write_fit(
     from a1gm._fit.messages import solver_in_words
     from a1gm._write.fill import write_factor
 
+    def labels(name: str, names: Any) -> list[pa.RecordBatch]:
+        return pa.table({name: list(names)}).to_batches(_ROWS_AT_ONCE)
+
     (n, m), row_names, column = fit.shape, files.id_batches(), "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}
     if options.long is None:
         summary |= {"columns": files.col_labels, "col_block": fit.col_block}
     else:
         row, column, _ = split_names([options.long])
-        row_names = iter([pa.RecordBatch.from_pydict({row: list(fit.row_labels)})])
+        row_names = iter(labels(row, fit.row_labels))
     summary |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
     by_row: dict[str, Any] = {"row_factor": fit.row_factor, "se": None}
     by_column: dict[str, Any] = {"col_factor": fit.col_factor, "se": None}
     by_column |= {"index": None, "index_se": None}
+    why_not = None if errors else _why_no_errors(fit, errors)
     try:
-        sure = fit.uncertainty()
-        summary["uncertainty"] = _tests_and_totals(sure)
-        by_row["se"], by_column["se"] = sure.factor_errors()
-        index = sure.index(base=None)
-        by_column |= {"index": index.value, "index_se": index.se}
+        if why_not is None:
+            sure = fit.uncertainty()
+            summary["uncertainty"] = _tests_and_totals(sure)
+            by_row["se"], by_column["se"] = sure.factor_errors()
+            index = sure.index(base=None)
+            by_column |= {"index": index.value, "index_se": index.se}
     except (DataError, ParameterError, TableTooLargeError) as error:
-        summary["uncertainty"] = {"why_not": error.render(with_advice=False)}
-    col_names = [pa.RecordBatch.from_pydict({column: list(fit.col_labels)})]
-    replaces = {"overwrite": options.overwrite}
+        why_not = error.render(with_advice=False)
+    if why_not is not None:
+        summary["uncertainty"] = {"why_not": why_not}
+    replaces: dict[str, Any] = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
-        write_factor(place(names[0]), row_names, by_row, fit.row_block, **replaces)
-        write_factor(place(names[1]), col_names, by_column, fit.col_block, **replaces)
+        rows = row_names, by_row, fit.row_block, progress
+        write_factor(place(names[0]), *rows, **replaces)
+        columns = labels(column, fit.col_labels), by_column, fit.col_block
+        write_factor(place(names[1]), *columns, **replaces)
         write_summary(place(names[2]), summary, options)
         fit.save(place(names[3]), **replaces)
     options.finish(
@@ -112,7 +141,21 @@ def _write_fit(
         f"{fit.certificate:.1e}: the largest relative error of the fitted row and "
         f"column sums. Cell error {fit.cell_error:.1e}: a bound on the relative error "
         "of any finite fitted cell.",
+        *([] if why_not is None else [f"No standard errors: {why_not}"]),
         f"Wrote {', '.join(names)} to {shown(out)}.",
+    )
+
+
+def _why_no_errors(fit: RankOneFit, errors: bool | None) -> str | None:
+    """Say why errors that nobody asked for are left out; None if they are cheap."""
+    if errors is False:
+        return "--no-errors leaves them out."
+    n, m = fit._solved.statistics.n_patterns, fit.shape[1]
+    if n * m * min(n, m) <= _MOST_PRODUCTS:
+        return None
+    return (
+        f"those of {n:,} patterns of missing cells x {m:,} columns take a while. "
+        "--errors computes them."
     )
 
 

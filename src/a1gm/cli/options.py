@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import functools
 import io
 import json
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, fields
@@ -249,7 +251,8 @@ def to_json(summary: dict[str, Any]) -> str:
 def progress_bar(text: str, *, quiet: bool) -> Iterator[Any]:
     """Yield a function that shows the rows done and the fraction of the work done.
 
-    None where nothing is to be shown.
+    Until it is called the bar only shows that work goes on. None where nothing is to be
+    shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -269,18 +272,26 @@ def progress_bar(text: str, *, quiet: bool) -> Iterator[Any]:
     with progress.Progress(
         *columns, console=Console(stderr=True), transient=True
     ) as bar:
-        task = bar.add_task(text, total=1.0, visible=False, speed="")
+        # Without a total it moves to and fro: how much is left is not known yet.
+        task = bar.add_task(text, total=None, visible=False, speed="")
+        appear = functools.partial(bar.update, task, visible=True)
+        timer = threading.Timer(_SHOW_AFTER_SECONDS, appear)
 
         def show(rows: int, fraction: float) -> None:
             elapsed = time.monotonic() - started
             bar.update(
                 task,
+                total=1.0,
                 completed=fraction,
                 visible=elapsed >= _SHOW_AFTER_SECONDS,
                 speed=f"{rows / elapsed:,.0f} rows/s",
             )
 
-        yield show
+        timer.start()
+        try:
+            yield show
+        finally:
+            timer.cancel()
 
 
 # ------------------------------------------------------------------------- advice

@@ -151,7 +151,8 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
         n = counted(len(fits) + len(fits.failed), "table")
         size = f"{n} by {listed(by)}"
     else:
-        fits = fit_long(**given)
+        with progress_bar(f"Fitting {long.files.name}", quiet=options.quiet):
+            fits = fit_long(**given)
         n_rows, n_cols = fits.shape
         size = f"{counted(n_rows, 'value')} of {row!r} × {n_cols:,} of {column!r}"
     rows = counted(len(long.numbers), "row")
