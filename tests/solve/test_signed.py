@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -177,3 +178,26 @@ def test_a_column_of_factor_zero_has_the_value_zero():
         assert fit.impute(X)[2, 3] == 0.0 != fit.impute(X)[2, 2]
         assert fit.n_undetermined == 0
         check(fit, X)
+
+
+@pytest.mark.parametrize("first", [0.9 - 2.0**-52, -2.6])
+def test_cells_that_cancel_to_rounding_are_refused_in_every_order(first):
+    X = np.full((4, 4), nan)
+    X[0], X[1, :3], X[2, :2], X[3, 0] = [first, -0.5, 0.2, -1], [-0.2, -0.2, 0.5], 0, 2
+    X[2, :2] = (0.4, -0.7) if first > 0.0 else (1.0, 0.2)
+    X[1, 0] = -0.2 if first > 0.0 else 1.6 + 2.0**-51
+    for order in permutations(range(4)):
+        for rows in (X, np.vstack([X, X])):  # of as many patterns as rows, and fewer
+            with pytest.raises(DataError, match="cancel to rounding"):
+                a1gm.fit(rows[:, order], negatives="allow")
+
+
+def test_signed_triangles_of_any_order_are_one_fit():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = rng.normal(1.0, 1.0, (4, 4))
+        X[np.add(*np.indices((4, 4))) > 3] = nan
+        expected = a1gm.fit(X, negatives="allow").reconstruct()
+        order = rng.permutation(4)
+        found = a1gm.fit(X[:, order], negatives="allow").reconstruct()
+        np.testing.assert_allclose(found, expected[:, order], rtol=1e-6)

@@ -118,6 +118,20 @@ nb::tuple places_of(const Reduced& r) {
   return nb::make_tuple(rows.second, cols.second);
 }
 
+// The steps of the peeling: kind, side, gone and kept; and the sums of the last two.
+nb::tuple log_of(const Reduced& r) {
+  auto steps = new_array<int32_t>({r.log.size(), 4});
+  auto sums = new_array<double>({r.log.size(), 2});
+  for (size_t k = 0; k < r.log.size(); ++k) {
+    const LogEntry& e = r.log[k];
+    const int32_t step[] = {static_cast<int32_t>(e.step), e.is_row, e.gone, e.kept};
+    std::copy(step, step + 4, steps.first + 4 * k);
+    sums.first[2 * k] = e.sum_gone;
+    sums.first[2 * k + 1] = e.sum_kept;
+  }
+  return nb::make_tuple(steps.second, sums.second);
+}
+
 nb::tuple replay_log(const Reduced& r, const Doubles& core_w, const Doubles& core_h) {
   Factors found = replay(r, core_w.data(), core_h.data());
   return nb::make_tuple(to_numpy(std::move(found.w)), to_numpy(std::move(found.h)),
@@ -223,6 +237,7 @@ void bind_solve(nb::module_& m) {
       .def_prop_ro("core_col_block", [](const Reduced& r) { return copy_of(r.col_label); })
       .def_prop_ro("core_mask", &core_mask)
       .def_prop_ro("core_places", &places_of)
+      .def_prop_ro("steps", &log_of)
       .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
       .def_prop_ro("edges_are_cheap", &edges_are_cheap)
       .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),

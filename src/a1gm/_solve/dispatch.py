@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.types import Solver
+from a1gm._base.types import Floats, Ints, Solver
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.patterns import Patterns
+from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.components import Components, find_components, separate_zero_sums
 from a1gm._solve.expand import (
+    CANCELLED,
     expand_factors,
     expand_signed,
     in_range,
@@ -38,6 +39,7 @@ NO_MARGIN_FIT = (
     "outweigh the others in some part of the pattern. Fit the parts of the table by "
     "themselves."
 )
+LEAF, TWIN = 1, 2  # steps of the peeling
 POOR = 1e-3  # a larger mismatch of the margins is not a fit
 CELLS_AGAIN = 1 << 24  # most cells of files that are held in memory at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
@@ -149,9 +151,9 @@ def _solve_signed(
     would divide by their sums.
     """
     if patterns.is_mask and read_cells is not None:
-        patterns = read_cells()
+        patterns, read_cells = read_cells(), None
     try:
-        return Solved(_signed_factors(patterns, **options), patterns)
+        return Solved(_signed_factors(patterns, read_cells, **options), patterns)
     except DataError:
         components = separate_zero_sums(patterns)
         if components is None:
@@ -160,15 +162,19 @@ def _solve_signed(
         sums = (rest.row_sums, patterns.row_sums), (rest.col_sums, patterns.col_sums)
         if not all(np.array_equal(*pair) for pair in sums):
             raise
-        factors = _signed_factors(rest, **options)
+        factors = _signed_factors(rest, None, **options)
     if not place_cancelling(factors, patterns, components):
         _refuse_zero_denominator(patterns)
     factors.col_factor[patterns.has_observed()[1] & (factors.col_block < 0)] = 0.0
     return Solved(factors, patterns, components)
 
 
-def _signed_factors(patterns: Patterns, **options: Any) -> Factors:
+def _signed_factors(
+    patterns: Patterns, read_cells: Callable[[], Patterns] | None, **options: Any
+) -> Factors:
     """Return factors with the margins of the patterns, or raise DataError."""
+    if _divides_by_rounding(patterns, read_cells):
+        _refuse_zero_denominator(patterns)
     reduced, core = patterns.reduce(force=True), NO_CORE
     if reduced.core_shape[0]:
         sides = {"column": reduced.core_col_sums, "row": reduced.core_row_sums}
@@ -183,6 +189,48 @@ def _signed_factors(patterns: Patterns, **options: Any) -> Factors:
     if factors is None or margin_mismatch(factors, patterns) > POOR:
         raise DataError(NO_MARGIN_FIT)
     return factors
+
+
+def _divides_by_rounding(
+    patterns: Patterns, read_cells: Callable[[], Patterns] | None
+) -> bool:
+    """Whether the closed form divides by cells that sum to 0 or cancel to rounding.
+
+    The absolute values of the cells, peeled in the same steps, give the size of every
+    sum. Twins are divided by their joint sum, a leaf by the factor of what it meets.
+    """
+    listed = patterns.cell_sums()
+    if listed is None:
+        return False
+    sizes, pattern_of_row = np.abs(listed.sums), patterns.pattern_of_row
+    if read_cells and pattern_of_row is not None and patterns.weights is None:
+        sizes = _sizes_of_cells(listed, pattern_of_row, read_cells())
+    steps, sums = listed.reduce(force=True).steps
+    size = replace(listed, sums=sizes).reduce(force=True).steps[1]
+    is_lost = np.abs(sums) <= CANCELLED * size
+    has_no_total = np.abs(sums.sum(axis=1)) <= CANCELLED * size.sum(axis=1)
+    lost: tuple[set[int], set[int]] = set(), set()  # columns and rows
+    for k in range(len(steps) - 1, -1, -1):
+        step, is_row, gone, kept = steps[k].tolist()
+        if step == TWIN:
+            if has_no_total[k]:
+                return True
+            lost[is_row].discard(kept)
+            lost[is_row].update({kept} if is_lost[k, 1] else ())
+        elif step == LEAF and kept in lost[1 - is_row]:
+            return True
+        lost[is_row].update({gone} if is_lost[k, 0] else ())
+    return False
+
+
+def _sizes_of_cells(listed: Patterns, pattern_of_row: Ints, cells: Patterns) -> Floats:
+    """Sums of the absolute values of the cells in each listed pair."""
+    m = listed.n_cols
+    pattern, column = listed.places(slice(0, listed.n_patterns))
+    row, j = cells.places(slice(0, cells.n_patterns))
+    own = pattern_of_row[row].astype(np.int64)
+    pair = np.searchsorted(pattern * m + column, own * m + j)
+    return weighted_counts(pair, np.abs(cells.sums), len(pattern))
 
 
 def _refuse_margin(side: str, at: int, value: float) -> NoReturn:
@@ -205,13 +253,13 @@ def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
         table[cells.places(slice(0, cells.n_patterns))] = cells.sums
         for j in np.argsort(-n_known, kind="stable")[1:]:
             before = table[observed[:, j]][:, n_known > n_known[j]]
-            if abs(before.sum()) <= 1e-12 * np.abs(before).sum():
+            if abs(before.sum()) <= CANCELLED * np.abs(before).sum():
                 column = int(j)
                 break
     raise _column_error(
         column,
-        "The cells from which it is projected sum to 0, so its factor "
-        "cannot be computed. Leave out the column, or the rows that end there.",
+        "The cells from which it is projected sum to 0, or cancel to rounding, so its "
+        "factor cannot be computed. Leave out the column, or the rows that end there.",
     )
 
 

@@ -13,6 +13,8 @@ from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 
+CANCELLED = 1e-9  # of the sum of absolute values: a smaller sum is rounding
+
 
 def expand_factors(reduced: Any, core: CoreSolution, patterns: Patterns) -> Factors:
     """Replay the peeling and put each block on its scale."""
@@ -61,7 +63,7 @@ def expand_signed(
 ) -> Factors | None:
     """Do as ``expand_factors``, with sums of any sign.
 
-    None where something is projected from cells that sum to zero.
+    None where something is projected from factors that cancel.
     """
     with np.errstate(all="ignore"):
         _, h, pattern_block, col_block, _ = reduced.replay(core.w, core.h)
@@ -73,12 +75,15 @@ def expand_signed(
         # Where they cancel, another scale must do.
         size = weighted_counts(col_block[on], np.abs(h[on]), n_blocks)
         share = np.where(totals == 0.0, 1.0, totals / (totals.sum() or 1.0))
-        factor = share / np.where(np.abs(sums) > 1e-9 * size, sums, size)
+        factor = share / np.where(np.abs(sums) > CANCELLED * size, sums, size)
         h[on] *= factor[col_block[on]]
         h[~on] = np.nan
         inside = patterns.inside(pattern_block, col_block)
         ones = np.ones(patterns.n_patterns)
-        scale = 1.0 / inside.margins(ones, np.nan_to_num(h))[0]
+        reach, most = (
+            inside.margins(ones, np.nan_to_num(x))[0] for x in (h, np.abs(h))
+        )
+        scale = 1.0 / np.where(np.abs(reach) > CANCELLED * most, reach, 0.0)
     if not (np.isfinite(h[on]).all() and np.isfinite(scale[pattern_block >= 0]).all()):
         return None
     h[~on & patterns.has_observed()[1]] = 0.0
@@ -107,7 +112,7 @@ def place_cancelling(
     for k in np.flatnonzero(patterns.cancelling_patterns()):
         cols = np.flatnonzero(patterns.observed_cells(slice(k, k + 1))[0] & (h != 0))
         blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
-        if len(blocks) != 1 or abs(reach) <= 1e-12 * np.abs(h[cols]).sum():
+        if len(blocks) != 1 or abs(reach) <= CANCELLED * np.abs(h[cols]).sum():
             return False
         factors.pattern_scale[k] = 1.0 / reach
         factors.pattern_block[k] = blocks[0]

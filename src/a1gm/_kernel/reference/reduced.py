@@ -15,6 +15,14 @@ from a1gm._kernel.network import overlap_step, rounding_of_sums
 SMALLEST_START = 1e-290
 SETTLED = 5e-9
 AHEAD = 0.03  # of tol may be left to further sweeps
+# Numbers of the steps in ``peel.hpp``, and whether a row goes.
+STEPS = {
+    "root": (0, 1),
+    "leaf_row": (1, 1),
+    "leaf_col": (1, 0),
+    "twin_row": (2, 1),
+    "twin_col": (2, 0),
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,13 @@ class Reduced:
     def n_roots(self) -> int:
         """Blocks that were peeled away whole."""
         return sum(entry.step == "root" for entry in self.log)
+
+    @property
+    def steps(self) -> tuple[SmallInts, Floats]:
+        """Kind, side, gone and kept of the log; and the sums of the last two."""
+        steps = [(*STEPS[e.step], e.gone, e.kept) for e in self.log]
+        sums = [(e.sum_gone, e.sum_kept) for e in self.log]
+        return np.array(steps, np.int32).reshape(-1, 4), np.array(sums).reshape(-1, 2)
 
     @property
     def n_listed(self) -> int:
