@@ -8,9 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import a1gm
+from a1gm._rows.labels import are_ordered
 from a1gm.exceptions import DataError, OutputError, ParameterError
 from a1gm.report import report_html, write_report
-from a1gm.report.findings import Findings, are_ordered
+from a1gm.report.findings import Findings
 from a1gm.report.tables import _shades, factor_table, table
 
 nan = np.nan

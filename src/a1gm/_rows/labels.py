@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from calendar import month_name
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Number
 from typing import Any
 
@@ -18,6 +21,9 @@ from a1gm.exceptions import A1gmError, LabelError, ParameterError, Text
 
 MIDNIGHT = " 00:00:00"
 UNKNOWN, TWICE = -1, -2
+_TIME = re.compile(r"(y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)s?")
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
+_WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 
 
 # ----------------------------------------------------------------------------- as text
@@ -58,6 +64,36 @@ def plain_text(label: Any) -> str:
 def label_at(labels: Any, position: int, offset: int = 0) -> str:
     """Write the label at a position, or the position plus an offset without labels."""
     return str(position + offset) if labels is None else text_of_label(labels[position])
+
+
+# ------------------------------------------------------------------------------ order
+def are_ordered(labels: Sequence[Any], *, of_rows: bool = False) -> bool:
+    """Whether labels are numbers, dates or spans of time that ascend.
+
+    Plain numbers ``of_rows`` are labels, unless they are years.
+    """
+    names = [plain_text(label).strip().lower() for label in labels]
+    if of_rows and all(map(_NUMBER.fullmatch, names)):
+        names = [name for name in names if float(name) in range(1800, 2201)]
+    times = pairwise(map(_time_of, names))  # the first that does not ascend ends it
+    return len(names) > 2 and all(a and b and a < b for a, b in times)
+
+
+def _time_of(name: str) -> tuple[float, ...]:
+    """The numbers in a name and then its month; nothing if it has other words."""
+    if _NUMBER.fullmatch(name):
+        return (float(name),)
+    numbers, months = [], []
+    full_names = [full.lower() for full in month_name]
+    for word in _WORD.findall(name):
+        month = [k for k, full in enumerate(full_names) if full.startswith(word)]
+        if word[0].isdigit():
+            numbers.append(float(word))
+        elif len(word) > 2 and month:
+            months += month
+        elif not _TIME.fullmatch(word):
+            return ()
+    return (*numbers, *months)
 
 
 @dataclass(frozen=True, kw_only=True)

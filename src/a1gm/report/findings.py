@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from calendar import month_name
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +16,7 @@ from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._fit.messages import text_of_convergence
 from a1gm._fit.place import FATES
+from a1gm._rows.labels import are_ordered
 from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
 
 if TYPE_CHECKING:
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm._rows.files.table import TableFiles
 
-_TIME = re.compile(r"(y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)s?")
-_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
-_WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 _ROUNDING = 1e-9  # of a cell: a smaller difference is not a residual
 
 #: Why a missing cell has no value, by its fate.
@@ -272,31 +267,3 @@ def notes_of(
         names = own.left_out
     if names:
         yield f"Columns that are not part of the table: {listed(names)}."
-
-
-def are_ordered(names: Sequence[str], *, of_rows: bool = False) -> bool:
-    """Whether names are numbers, dates or spans of time that ascend.
-
-    Plain numbers ``of_rows`` are labels, unless they are years.
-    """
-    if of_rows and all(map(_NUMBER.fullmatch, names)):
-        names = [name for name in names if float(name) in range(1800, 2201)]
-    times = [_time_of(name.strip().lower()) for name in names]
-    return len(names) > 2 and all(a and b and a < b for a, b in pairwise(times))
-
-
-def _time_of(name: str) -> tuple[float, ...]:
-    """The numbers in a name and then its month; nothing if it has other words."""
-    if _NUMBER.fullmatch(name):
-        return (float(name),)
-    numbers, months = [], []
-    full_names = [full.lower() for full in month_name]
-    for word in _WORD.findall(name):
-        month = [k for k, full in enumerate(full_names) if full.startswith(word)]
-        if word[0].isdigit():
-            numbers.append(float(word))
-        elif len(word) > 2 and month:
-            months += month
-        elif not _TIME.fullmatch(word):
-            return ()
-    return (*numbers, *months)

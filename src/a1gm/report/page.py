@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from a1gm._base.atomic import atomic_write
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
+from a1gm._rows.labels import are_ordered
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report import figures, tables
-from a1gm.report.findings import Findings, are_ordered, notes_of
+from a1gm.report.findings import Findings, notes_of
 from a1gm.report.tables import number
 
 if TYPE_CHECKING:
