@@ -91,8 +91,8 @@ def test_how_sure(counts):
     fit = a1gm.fit(frame)
     sure = fit.uncertainty()
     axes = plot.index(sure.index())
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), sure.index().value)
-    assert [text.get_text() for text in axes.get_xticklabels()] == list("abcde")
+    widths = [bar.get_width() for bar in axes.patches]
+    np.testing.assert_allclose(widths, np.sort(sure.index().value)[::-1])
     totals = sure.totals("column")
     widths = [bar.get_width() for bar in plot.totals(totals).patches]
     np.testing.assert_allclose(widths, np.sort(totals.value)[::-1])
@@ -104,6 +104,47 @@ def test_how_sure(counts):
         lines = plot.interval(X, sure, 2).collections[0].get_segments()
         lower, upper = (bound[2, 3] for bound in sure.interval(X))
         np.testing.assert_allclose(lines, [[[3, lower], [3, upper]]])
+
+
+MONTHS = ["2023-10", "2023-11", "2023-12", "2024-01", "2024-02"]
+DAYS = pd.date_range("2024-01-30", periods=5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "by", "is_line"),
+    [
+        (list("abcde"), "column", False),
+        (["5", "3", "4", "1", "2"], "column", False),
+        (None, "column", True),
+        (MONTHS, "column", True),
+        (DAYS, "column", True),
+        (pd.period_range("2023Q3", periods=5, freq="Q"), "column", True),
+        (["1999", "2000", "2001", "2002", "2004"], "row", True),
+        (["1001", "1002", "1003", "1004", "1005"], "row", False),
+        (None, "row", False),
+    ],
+)
+def test_an_index_is_a_line_over_times_and_bars_of_names(labels, by, is_line):
+    """Seen: names that are no times, joined by a line."""
+    rng = np.random.default_rng(0)
+    n = 5 if labels is None else len(labels)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, n), np.linspace(1, 2, n))) + 1.0
+    names = (
+        {} if labels is None else {("columns" if by == "column" else "index"): labels}
+    )
+    index = (
+        a1gm.fit(pd.DataFrame(X, **names) if names else X).uncertainty().index(by=by)
+    )
+    axes = plot.index(index)
+    assert bool(axes.patches) != is_line
+    assert axes.get_title().endswith("band" if is_line else "intervals")
+    ends = axes.collections[0].get_paths()
+    if is_line:
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), index.value)
+    else:  # a whisker of each bar
+        order = np.argsort(-index.value, kind="stable")
+        middle = [path.vertices[:, 0].mean() for path in ends]
+        np.testing.assert_allclose(middle, index.value[order])
 
 
 def test_axes_have_titles_and_units(counts):
@@ -133,7 +174,7 @@ def test_names_are_thinned_out():
     for axes in (
         plot.pattern(frame),
         plot.residuals(frame, fit),
-        plot.index(fit.uncertainty().index(by="row")),
+        plot.index(fit.uncertainty().index(by="row"), most=12),
     ):
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             assert len(labels) <= 12
@@ -181,6 +222,9 @@ def test_a_table_is_read_as_its_fit_reads_it():
     i, j = np.nonzero(~np.isnan(X))
     S = sp.csr_array((X[i, j], (i, j)), X.shape)
     wants = plot.observed_vs_fitted(X, a1gm.fit(X)).collections[0].get_offsets()
+    Z = sp.csr_array(np.nan_to_num(X))
+    points = plot.observed_vs_fitted(Z, a1gm.fit(Z, absent="zero")).collections[0]
+    assert len(points.get_offsets()) == X.size
     for table, options in ((frame, {"id": "shop"}), (S, {"absent": "missing"})):
         fit = a1gm.fit(table, **options)
         points = plot.observed_vs_fitted(table, fit).collections[0].get_offsets()
@@ -205,6 +249,62 @@ def test_interval_refuses_what_is_not_one_row(table):
     for row in (3, "a"):
         with pytest.raises(LabelError):
             plot.interval(table[:3], u, row)
+
+
+def test_wrong_arguments_are_refused_in_words(table):
+    """Seen: plot.residuals(fit, X) was a raw AttributeError."""
+    fit = a1gm.fit(table)
+    u = fit.uncertainty()
+    many = a1gm.fit_many([table])
+    for draw, words in (
+        (lambda: plot.residuals(fit, table), r"plot\.residuals\(X, fit\)"),
+        (lambda: plot.observed_vs_fitted(fit, table), r"observed_vs_fitted\(X, fit\)"),
+        (
+            lambda: plot.interval(u, table, 0),
+            r"interval\(X, fit.uncertainty\(\), row\)",
+        ),
+        (lambda: plot.factors(table), r"fit must be a RankOneFit, got ndarray"),
+        (lambda: plot.factors(many), r"many\[key\]"),
+        (lambda: plot.index(u), r"found must be an Index"),
+        (lambda: plot.totals(u), r"found must be a TotalsWithErrors"),
+        (lambda: plot.index(u.index(), level=95), "between 0 and 1"),
+        (lambda: plot.totals(u.totals(), most=0), "most must be"),
+        (lambda: plot.residuals(table, fit, kind="raw"), "kind must be"),
+        (lambda: plot.factors(fit, col_names=["a"]), "1 names for 3 bars"),
+        (lambda: plot.factors(fit, axes=[None]), "two Axes"),
+        (lambda: plot.pattern(table, ax=3), "Axes of matplotlib, got int"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            draw()
+
+
+@pytest.mark.parametrize("weighting", ["", "weights", "exposure"])
+def test_a_long_table_is_drawn_as_its_wide_one(counts, weighting):
+    names = [f"s{i:02d}" for i in range(12)]
+    wide = pd.DataFrame(counts, names, MONTHS)
+    V = pd.DataFrame(np.arange(1.0, 61.0).reshape(12, 5), names, MONTHS)
+    long = V.stack().rename("v").rename_axis(["shop", "month"]).reset_index()
+    long["sales"] = counts.ravel()
+    options = {weighting: V} if weighting else {}
+    fit = a1gm.fit(wide, **options)
+    by_name = {"keys": ["shop", "month"], "value": "sales"}
+    by_name |= {weighting: "v"} if weighting else {}
+    group = pd.concat([long.assign(area=1), long[:9].assign(area=2)])
+    many = a1gm.fit_groups(group, by="area", **by_name)
+    for other in (a1gm.fit_long(long, **by_name), many[1]):
+        for draw in (
+            lambda X, fit: plot.residuals(X, fit).images[0].get_array(),
+            lambda X, fit: plot.observed_vs_fitted(X, fit).collections[0].get_offsets(),
+            lambda X, fit: (
+                plot.interval(X, fit.uncertainty(), "s02").collections[0].get_segments()
+            ),
+        ):
+            np.testing.assert_allclose(draw(long, other), draw(wide, fit), rtol=1e-6)
+            with pytest.raises(ParameterError, match="not the long frame that was fit"):
+                draw(group, other)
+        axes = plot.pattern(other)
+        assert axes.get_title().startswith("Missing: 1 of 60")
+        assert "s00" in [label.get_text() for label in axes.get_yticklabels()]
 
 
 def test_pattern(table):

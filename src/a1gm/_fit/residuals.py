@@ -130,12 +130,17 @@ def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
     return total
 
 
-def residuals_of(columns: Columns, X: Any, source: AnyRows, kind: Kind) -> Any:
-    """Residuals of the observed cells, in a table of the kind of X."""
+def check_kind(kind: Any) -> None:
+    """Raise for residuals of an unknown kind."""
     if kind not in ("pearson", "deviance", "response"):
         raise ParameterError(
             f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
         )
+
+
+def residuals_of(columns: Columns, X: Any, source: AnyRows, kind: Kind) -> Any:
+    """Residuals of the observed cells, in a table of the kind of X."""
+    check_kind(kind)
     if isinstance(source, SparseRows):
         return _sparse_residuals(columns, X, source, kind)
     out = np.full((source.n_rows, source.n_cols), np.nan)

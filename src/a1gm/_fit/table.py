@@ -89,8 +89,8 @@ class Table:
         The order is the position of each column among the ``n_cols`` of the fit; None
         when they are in the order of the fit.
         """
-        if self.long is not None:
-            self._refuse_long(X)
+        if self.is_long(X):
+            self._refuse_long()
         source: AnyRows = self.source_of(X)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         return self._with_weights(source, weights, exposure), order
@@ -163,17 +163,21 @@ class Table:
             "columns of the fit, in any order, or an array without names."
         )
 
-    def _refuse_long(self, X: Any) -> None:
+    def is_long(self, X: Any) -> bool:
+        """Whether X is a long frame with the keys of the long one that was fitted."""
         names = getattr(X, "column_names", getattr(X, "columns", ()))  # pyarrow first
-        keys = (self.long or ())[:2]
-        if not callable(names) and all(key in list(names) for key in keys):
-            labels = ", ".join(f"frame[{key!r}]" for key in keys)
-            raise ParameterError(
-                "This is a long frame. fit.predict(frame) gives the fitted values of "
-                "its pairs, and fit.fill_long() the missing pairs with their values. "
-                f"With u = fit.uncertainty(), u.standard_error({labels}, "
-                "prediction=True) gives the errors of these as guesses at the pairs."
-            )
+        if self.long is None or callable(names):
+            return False
+        return all(key in list(names) for key in self.long[:2])
+
+    def _refuse_long(self) -> NoReturn:
+        labels = ", ".join(f"frame[{key!r}]" for key in (self.long or ())[:2])
+        raise ParameterError(
+            "This is a long frame. fit.predict(frame) gives the fitted values of its "
+            "pairs, and fit.fill_long() the missing pairs with their values. With u = "
+            f"fit.uncertainty(), u.standard_error({labels}, prediction=True) gives the "
+            "errors of these as guesses at the pairs."
+        )
 
     # ------------------------------------------------------------------------ weights
     def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:

@@ -30,7 +30,7 @@ def read_input(
     ``absent`` is what an absent cell of a sparse table is, ``name`` what messages call
     the table, ``columns`` which columns of a frame are the table.
     """
-    if isinstance(X, Rows):  # read already
+    if isinstance(X, Rows | SparseRows):  # read already
         return X
     if columns is not BY_RULE and columns.has_names and not hasattr(X, "columns"):
         raise ParameterError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,25 +12,31 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import Absent, AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, shown
-from a1gm._fit.sure.uncertainty import Uncertainty
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.many import ManyFits
+from a1gm._fit.residuals import Cells, Kind, check_kind, fitted_cells
+from a1gm._fit.sure.arguments import check_level
+from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors, Uncertainty
+from a1gm._fit.table import Table
 from a1gm._rows import AnyRows, read_input
-from a1gm._rows.labels import Lookup
-from a1gm.exceptions import ParameterError
+from a1gm._rows.labels import Lookup, are_ordered
+from a1gm._rows.long import read_long
+from a1gm._rows.rows import Rows
+from a1gm._rows.sparse import SparseRows
+from a1gm.exceptions import ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.residuals import Kind
-    from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
-
 # Told apart by the colour-blind, too: bluish green and vermilion of unlike lightness.
 KNOWN, HOLE = "#0f766e", "#d55e00"
+LEVEL = "#888888"  # a line to compare with, on light and on dark
 UNITS = "in the units of the table"
 MOST_PIXELS = 600
 MOST_NAMES = 12
 _LETTERS_PER_INCH = 10
 _MOST_POINTS, _MOST_SHAPES = 4000, 1000  # drawn at all; drawn as shapes, not as pixels
+_MOST_CELLS = 1 << 28
 _MOST_MARKED, _MOST_JOINED = 60, 600  # points marked on a line; joined by one
 
 
@@ -44,8 +51,9 @@ def pattern(
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
-        An array or a frame of any kind; NaN, null or a mask marks a missing cell.
+    X : table of shape (n_rows, n_cols), or RankOneFit
+        An array or a frame of any kind; NaN, null or a mask marks a missing cell. Of a
+        long table pass its fit, which holds the table.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is.
     reorder : bool
@@ -73,8 +81,11 @@ def pattern(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    source = read_input(X, absent=absent)
-    missing = np.isnan(source.rows(slice(0, source.n_rows)))
+    if isinstance(X, RankOneFit):
+        source = _held_by(X._table)
+    else:
+        source = read_input(X, absent=absent)
+    missing = np.isnan(_cells(source))
     if reorder:
         rows, columns = _structure_order(missing)
         missing = missing[rows][:, columns]
@@ -115,7 +126,7 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
+    X : table of shape (n_rows, n_cols), or a long frame
         The table that was fitted, an array or a frame of any kind.
     fit : RankOneFit
         Its fit.
@@ -137,8 +148,8 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
     >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
     """
-    observed = _cells(fit, X).ravel()
-    fitted = observed - _cells(fit, fit.residuals(X, "response")).ravel()
+    _, cells = _fitted_cells(X, fit, "observed_vs_fitted")
+    observed, fitted = cells.x, cells.fitted
     chosen = np.flatnonzero(np.isfinite(fitted))
     if len(chosen) > _MOST_POINTS:
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
@@ -172,7 +183,7 @@ def residuals(
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
+    X : table of shape (n_rows, n_cols), or a long frame
         The table that was fitted, or other rows with its columns.
     fit : RankOneFit
         The fit.
@@ -197,12 +208,15 @@ def residuals(
     >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
     >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
     """
+    check_kind(kind)
+    source, cells = _fitted_cells(X, fit, "residuals")
+    found = np.full((source.n_rows, source.n_cols), np.nan)
+    found[cells.i, cells.j] = cells.residuals(kind)
     (axes,) = axes_for(ax)
     unit = f",\n{UNITS}" if kind == "response" else ""
     word = "Pearson" if kind == "pearson" else kind
-    cells = _cells(fit, fit.residuals(X, kind))
-    residual_map(axes, cells, f"{word} residual{unit}")
-    _name_table(axes, fit._table.source_of(X))
+    residual_map(axes, found, f"{word} residual{unit}")
+    _name_table(axes, source)
     axes.set_title("Residuals: red above, blue below the fit")
     return axes
 
@@ -240,7 +254,7 @@ def interval(
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
+    X : table of shape (n_rows, n_cols), or a long frame
         The table.
     errors : Uncertainty
         The result of ``fit.uncertainty()``.
@@ -265,11 +279,8 @@ def interval(
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
     """
-    if not isinstance(errors, Uncertainty):
-        raise ParameterError(
-            f"errors must be an Uncertainty, got {type(errors).__name__}. Pass "
-            "fit.uncertainty()."
-        )
+    _check(errors, Uncertainty, "errors", "interval(X, fit.uncertainty(), row)")
+    X = _as_fitted(X, errors._info.table)
     source = errors._holes(X).source
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
     if found.ndim:
@@ -364,7 +375,10 @@ def factors(
     ...     a1gm.fit(X), row_names=["ann", "bob", "cid"], axes=axes
     ... )
     """
-    given = (None, None) if axes is None else axes
+    _check(fit, RankOneFit, "fit", "factors(fit)")
+    given = (None, None) if axes is None else tuple(axes)
+    if len(given) != 2:
+        raise ParameterError(f"axes must be two Axes, got {len(given)}.")
     height = _height(min(most, max(fit.shape)))
     left, right = axes_for(*given, height=height)
     rows = fit.row_labels if row_names is None else row_names
@@ -386,21 +400,27 @@ def units_of_factors(fit: RankOneFit) -> tuple[str, str]:
     return ("factor, to compare within a block only",) * 2
 
 
-def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Draw an index with its band, in the order of its columns or rows.
+def index(
+    found: Index, *, level: float = 0.95, most: int = 20, ax: Axes | None = None
+) -> Axes:
+    """Draw an index: a line with its band over times, bars where labels are names.
 
     Parameters
     ----------
     found : Index
         The result of ``fit.uncertainty().index()``.
     level : float
-        The level of the confidence band.
+        The level of the confidence band or of the intervals.
+    most : int
+        The most bars; the largest are shown. A line shows all.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
+        A line where the labels are numbers, dates or spans of time that ascend;
+        otherwise bars, largest first. Numbers of rows are names, unless they are years.
 
     Examples
     --------
@@ -414,11 +434,23 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """
     from scipy.special import stdtrit
 
+    _check(found, Index, "found", "index(fit.uncertainty().index())")
+    check_level(level)
     width = float(stdtrit(found._errors_dof, (1.0 + level) / 2.0)) * found.se
-    places = np.arange(len(found))
-    (axes,) = axes_for(ax, height=3.4)
     low = np.maximum(found.value - width, 0.0)
     high = found.value + width
+    base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
+    of = short(found.labels[base[0]], 16) if len(base) else "the base"
+    title, around = f"relative to {of}", f"{100 * level:.6g} %"
+    if not are_ordered(found.labels, of_rows=found._of == "row"):
+        (axes,) = axes_for(ax, height=_height(min(most, len(found))))
+        order = bars(axes, found.value, found.labels, most=most, title=title)
+        _whiskers(axes, found.value, low, high, order)
+        axes.axvline(1.0, color=LEVEL, lw=0.8)
+        axes.set_title(f"Index with its {around} intervals")
+        return axes
+    (axes,) = axes_for(ax, height=3.4)
+    places = np.arange(len(found))
     axes.fill_between(places, low, high, color=KNOWN, alpha=0.2, lw=0)
     style: dict[str, Any] = {"marker": "o", "ms": 3}
     if len(found) > _MOST_JOINED:
@@ -426,12 +458,10 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     elif len(found) > _MOST_MARKED:
         style = {"lw": 1}
     axes.plot(places, found.value, color=KNOWN, **style)
-    axes.axhline(1.0, color="#888888", lw=0.8)
+    axes.axhline(1.0, color=LEVEL, lw=0.8)
     name_places(axes, found.labels)
-    base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
-    of = short(found.labels[base[0]], 16) if len(base) else "the base"
-    axes.set_ylabel(f"relative to {of}", parse_math=False)
-    axes.set_title(f"Index with its {100 * level:.6g} % band")
+    axes.set_ylabel(title, parse_math=False)
+    axes.set_title(f"Index with its {around} band")
     axes.set_ylim(bottom=0.0)
     axes.margins(x=0.01)
     return axes
@@ -463,19 +493,23 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.totals(a1gm.fit(X).uncertainty().totals(), ax=ax)
     """
+    _check(found, TotalsWithErrors, "found", "totals(fit.uncertainty().totals())")
     (axes,) = axes_for(ax, height=_height(min(most, len(found))))
     title = f"total, {UNITS}"
     order = bars(axes, found.value, found.labels, most=most, title=title)
-    axes.errorbar(
-        found.value[order],
-        np.arange(len(order)),
-        xerr=np.nan_to_num(found.se[order]),
-        fmt="none",
-        ecolor=HOLE,
-        capsize=2,
-    )
+    se = np.nan_to_num(found.se)
+    _whiskers(axes, found.value, found.value - se, found.value + se, order)
     axes.set_title("Totals ± one standard error")
     return axes
+
+
+def _whiskers(
+    axes: Axes, value: Floats, low: Floats, high: Floats, order: Ints
+) -> None:
+    """Draw errors on horizontal bars, in the order of the bars."""
+    ends = np.nan_to_num(np.stack([value - low, high - value])[:, order])
+    style: dict[str, Any] = {"fmt": "none", "ecolor": HOLE, "capsize": 2}
+    axes.errorbar(value[order], np.arange(len(order)), xerr=ends, **style)
 
 
 def _height(n_bars: int) -> float:
@@ -493,6 +527,12 @@ def bars(
     """
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+    if most < 1:
+        raise ParameterError(f"most must be a whole number >= 1, got {most!r}.")
+    if names is not None and len(names) != len(factor):
+        raise ParameterError(
+            f"There are {len(names):,} names for {len(factor):,} bars. Pass one each."
+        )
     known = np.flatnonzero(~np.isnan(factor))
     order = known[np.argsort(-factor[known], kind="stable")][:most]
     labels = [short(names[k] if names is not None else k) for k in order]
@@ -501,7 +541,8 @@ def bars(
     axes.invert_yaxis()
     some = f"\nlargest {len(order)} of {len(factor):,}" * (len(order) < len(known))
     without = len(factor) - len(known)
-    axes.set_xlabel(title + some + f"\n{without:,} without a value" * (without > 0))
+    title += some + f"\n{without:,} without a value" * (without > 0)
+    axes.set_xlabel(title, parse_math=False)
     axes.margins(y=0.01)
     if not len(order):
         axes.set_xticks([])
@@ -519,6 +560,10 @@ def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
     """Return axes to draw on: ``ax``, or those of a new figure."""
     pyplot = require("matplotlib.pyplot", "plot", "A picture")
     chosen = tuple(axes for axes in given if axes is not None)
+    for axes in chosen:
+        if not isinstance(axes, pyplot.Axes):
+            kind = type(axes).__name__
+            raise ParameterError(f"ax must be Axes of matplotlib, got {kind}.")
     if len(chosen) == len(given):
         return chosen
     size = (4.8 * len(given), height)
@@ -528,10 +573,62 @@ def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
     return tuple(made[0])
 
 
-def _cells(fit: RankOneFit, X: Any) -> Floats:
-    """Numbers of a table that is read as its fit reads it, NaN where missing."""
-    source: AnyRows = fit._table.source_of(X)
+def _check(given: Any, kind: type, name: str, call: str) -> None:
+    """Raise if an argument is not of its type; ``call`` is the right one."""
+    if isinstance(given, kind):
+        return
+    if isinstance(given, ManyFits):
+        call += ", where fit is one of its fits, many[key]"
+    raise ParameterError(
+        f"{name} must be {'an' if kind.__name__[0] in 'IU' else 'a'} {kind.__name__}, "
+        f"got {type(given).__name__}. Use a1gm.plot.{call}."
+    )
+
+
+def _as_fitted(X: Any, table: Table) -> Any:
+    """X itself; the rows of the fit in place of the long frame it was made from."""
+    if not table.is_long(X):
+        return X
+    assert table.long is not None
+    own = _held_by(table)
+    found = read_long(
+        X, table.long[:2], table.long[2], ("weights", None), "allow"
+    ).rows("sum")
+    if not np.array_equal(_cells(found), _cells(own), equal_nan=True):
+        raise ParameterError(
+            "X is not the long frame that was fitted. Pass that one, or, with the fit "
+            "of one group, the rows of that group."
+        )
+    return own
+
+
+def _held_by(table: Table) -> AnyRows:
+    """The rows that a fit holds, with its labels."""
+    if isinstance(own := table.source, Rows | SparseRows):
+        labels = {"row_labels": table.names_of_rows, "col_labels": table.col_labels}
+        return replace(own, **labels)
+    raise ParameterError("This fit does not hold its table. Pass the table itself.")
+
+
+def _cells(source: AnyRows) -> Floats:
+    """All numbers of a table, NaN where missing."""
+    if source.n_rows * source.n_cols > _MOST_CELLS:
+        raise TableTooLargeError(
+            f"A picture reads the whole table, and {source.n_rows:,} x "
+            f"{source.n_cols:,} cells are too many. Pass some of the rows."
+        )
     return source.rows(slice(0, source.n_rows))
+
+
+def _fitted_cells(X: Any, fit: RankOneFit, name: str) -> tuple[AnyRows, Cells]:
+    """The rows of X and their observed cells, with fitted values."""
+    _check(fit, RankOneFit, "fit", f"{name}(X, fit)")
+    source, columns = fit._read(_as_fitted(X, fit._table), None, None)
+    if isinstance(source, SparseRows) and source.absent == "zero":
+        source, columns = fit._read(_cells(source), None, None)
+    pieces = [vars(piece) for piece in fitted_cells(columns, source)]
+    names = [field.name for field in fields(Cells)]
+    return source, Cells(*(np.concatenate([p[k] for p in pieces]) for k in names))
 
 
 def _averaged(table: AnyArray) -> Floats:
