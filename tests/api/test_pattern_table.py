@@ -141,3 +141,8 @@ def test_scales_of_pieces_are_reconciled() -> None:
     np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=1e-11)
     again = PatternTable.from_bytes(table.to_bytes()).solve()
     assert np.array_equal(again.row_factor, fit.row_factor)
+
+
+def test_only_tables_are_merged() -> None:
+    with pytest.raises(ParameterError, match="takes a PatternTable, got NoneType"):
+        PatternTable().merge(None)  # type: ignore[arg-type]

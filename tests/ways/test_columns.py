@@ -458,3 +458,42 @@ def test_numbers_and_text_in_one_column_are_refused(way, tmp_path):
     mixed = {**data("a", "b"), "c": [1, "n/k", 2.5, None, 3, 4]}
     with pytest.raises(A1gmError, match="n/k"):
         WAYS[way](mixed, tmp_path)
+
+
+# ------------------------------------------------------------------ names of columns
+NAMED: dict[str, Callable[..., Any]] = {
+    "fit": lambda frame, folder, **names: a1gm.fit(frame, **names),
+    "fit_many": lambda frame, folder, **names: a1gm.fit_many([frame], **names)[0],
+    "fit_file": lambda frame, folder, **names: a1gm.fit_file(folder, **names),
+    "impute_file": lambda frame, folder, **names: a1gm.impute_file(
+        folder, folder.with_name("filled.csv"), **names
+    ),
+    "PatternTable": lambda frame, folder, **names: (
+        a1gm.PatternTable(**names).update(frame[:3]).update(frame[3:]).solve()
+    ),
+    "Dask": lambda frame, folder, **names: a1gm.distributed.fit(
+        dd.from_pandas(frame, npartitions=2), **names
+    ),
+}
+
+
+@pytest.mark.parametrize("way", NAMED)
+@pytest.mark.parametrize(
+    ("names", "fitted"),
+    [
+        ({"id": "a"}, ["b", "c", "d"]),
+        ({"exclude": "b"}, ["a", "c", "d"]),
+        ({"columns": ["b", "d"]}, ["b", "d"]),
+        ({"id": "d", "exclude": ["b"]}, ["a", "c"]),
+    ],
+)
+def test_every_way_takes_the_names_of_columns(way, names, fitted, tmp_path):
+    frame = pd.DataFrame(data("a", "b", "c", "d"))
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    fit = NAMED[way](frame, path, **names)
+    assert list(fit.col_labels) == fitted
+    truth = a1gm.fit(frame[fitted].to_numpy(float)).col_factor
+    np.testing.assert_allclose(fit.col_factor, truth, rtol=1e-12)
+    with pytest.raises((A1gmError, A1gmWarning), match="is not the name of one"):
+        NAMED[way](frame, path, id=[["a"]])

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import a1gm
-from a1gm import RankOneNMF
+from a1gm import RankOneImputer, RankOneNMF
 from a1gm._rows import long
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -144,6 +144,49 @@ def test_weights_of_rows_in_the_estimator(table):
     model = RankOneNMF().fit(X, sample_weight=s)
     h = model.components_[0]
     np.testing.assert_allclose(h / h.sum(), right.h / right.h.sum(), rtol=RTOL)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("fallback", [None, "column"])
+def test_weights_of_rows_in_the_imputer(form, fallback):
+    X = TABLES["random holes"]
+    s = np.random.default_rng(6).integers(0, 4, len(X)).astype(float)
+    repeated = np.repeat(X, s.astype(int), axis=0)
+    right = RankOneImputer(fallback=fallback).fit(repeated)
+    new = np.vstack([X, np.full(X.shape[1], np.nan)])
+    model = RankOneImputer(fallback=fallback).fit(form(X), sample_weight=s)
+    close(model.col_factor_, right.col_factor_)
+    close(model.transform(new), right.transform(new))
+    if form is np.asarray:
+        u = a1gm.fit(X, weights=s[:, None]).uncertainty()
+        assert model.uncertainty_.dispersion == pytest.approx(u.dispersion)
+    else:
+        with pytest.raises(ParameterError, match="sample_weight"):
+            model.uncertainty_  # noqa: B018
+
+
+# ----------------------------------------------------------- many tables
+def by_key(tables):
+    return dict(zip("ab", tables, strict=True))
+
+
+@words
+@pytest.mark.parametrize("kind", ["stack", "list", "dict"])
+def test_many_tables_have_weights(word, kind):
+    X, V = TABLES["random holes"], weights_of("random holes")
+    X, V = np.stack([X, X + 1.0]), np.stack([V, V + 1.0])
+    given = {"stack": np.asarray, "list": list, "dict": by_key}
+    many = a1gm.fit_many(given[kind](X), **{word: given[kind](V)})
+    for k, key in enumerate(many):
+        close(many[key].col_factor, a1gm.fit(X[k], **{word: V[k]}).col_factor)
+    with pytest.raises(WeightsError, match="has 1 table, but there are 2"):
+        a1gm.fit_many(X, **{word: V[:1]})
+    with pytest.raises(ParameterError, match="must be one table for each of the 2"):
+        a1gm.fit_many(X, **{word: 2.0})
+    with pytest.raises(ParameterError, match="cannot be combined"):
+        a1gm.fit_many(X, **{word: V}, negatives="allow")
+    many = a1gm.fit_many(by_key(X), **{word: {"a": V[0]}})
+    assert f"{word} has no table 'b'" in str(many.failed["b"])
 
 
 # ----------------------------------------------------------- long tables and groups

@@ -46,10 +46,10 @@ def fit_file(
     *,
     on_undetermined: OnUndetermined = "warn",
     uncertainty: bool = False,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    id: Sequence[str] | None = None,
-    missing: Sequence[str] = (),
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
+    id: str | Sequence[str] | None = None,
+    missing: str | Sequence[str] = (),
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -83,16 +83,16 @@ def fit_file(
         Keep what ``fit.uncertainty()`` and ``fit.divergence`` need of the scatter of
         the cells. Without it they read the files again, and a fit that was saved has
         neither. Not kept where nearly every row has its own pattern of holes.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Columns of the table. Default: every number column that is not a label.
-    exclude : sequence of str, optional
+    exclude : str or sequence of str, optional
         Columns to leave out of the table; they are passed through.
-    id : sequence of str, optional
+    id : str or sequence of str, optional
         Columns that label the rows, also in messages; they are passed through. Default:
         the index that pandas wrote, or the columns before the first one that is data.
         Text, dates and number columns whose name is a label (``id``, ``year``,
         ``store_nbr``, ...) are not data; a ``DataHintWarning`` names what was inferred.
-    missing : sequence of str, optional
+    missing : str or sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
         ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
         ``-999.0``).

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, WARNINGS, FitOptions, fit_rows
+from a1gm._api.fit import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    WARNINGS,
+    FitOptions,
+    check_signs,
+    fit_rows,
+)
 from a1gm._api.fit_long import check_long
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -16,25 +23,33 @@ from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.long import Duplicates, Side, read_groups
 from a1gm._rows.read import is_triangle, read_input, read_triangles
-from a1gm._rows.weights import weights_or_exposure
+from a1gm._rows.weights import Name, weights_or_exposure, with_weights
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
     ConvergenceWarning,
     DataError,
     EmptyLineWarning,
+    ParameterError,
     See,
     SkippedWarning,
     UndeterminedWarning,
+    WeightsError,
 )
 
 
 def fit_many(
     tables: Any,
     *,
+    weights: Any = None,
+    exposure: Any = None,
+    id: Any = None,
+    columns: Any = None,
+    exclude: Any = None,
     absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
@@ -54,6 +69,11 @@ def fit_many(
         ages. Cumulative claims are turned into increments, which is what the fit
         explains and ``many.fill_long()`` gives; increments below zero need
         ``negatives="allow"``.
+    weights, exposure : array, mapping, or sequence, optional
+        As in ``a1gm.fit``, one for each table: a stack, by the same keys, or in the
+        same order.
+    id, columns, exclude : name or list of names, optional
+        As in ``a1gm.fit``, for every frame.
     absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
@@ -86,16 +106,25 @@ def fit_many(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     keys: Sequence[Any]
     parts, sides, value = [], ("row", "column"), None
+    wanted = ColumnOptions(id, columns, exclude)
     if is_triangle(tables):
+        if wanted.has_names:
+            raise ParameterError(
+                "id=, columns= and exclude= need frames; this is a Triangle."
+            )
         keys, names, sources = read_triangles(tables)
-        places, columns = np.arange(len(keys)), zip(*keys, strict=True)
+        places, values_of = np.arange(len(keys)), zip(*keys, strict=True)
         parts = [
             (name, np.array(values, object), places)
-            for name, values in zip(names, columns, strict=True)
+            for name, values in zip(names, values_of, strict=True)
         ]
         sides, value = ("origin", "development"), "increment"
     else:
-        keys, sources = _read_each(tables, absent)
+        keys, sources = _read_each(tables, absent, wanted)
+    name, given = weights_or_exposure(weights, exposure)
+    if given is not None:
+        check_signs(negatives, name)
+        sources = list(_with_weights_each(keys, sources, name, given))
     backends = {source.backend for source in sources if not _is_error(source)}
     return fit_tables(
         keys,
@@ -108,7 +137,9 @@ def fit_many(
     )
 
 
-def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[Any]]:
+def _read_each(
+    tables: Any, absent: Absent | None, columns: ColumnOptions
+) -> tuple[Sequence[Any], list[Any]]:
     """Keys and tables; the error in place of one that cannot be read."""
     if isinstance(tables, np.ndarray) and (tables.ndim != 3 or 0 in tables.shape[1:]):
         raise DataError(
@@ -127,10 +158,38 @@ def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[
     sources: list[Any] = []
     for table in found:
         try:
-            sources.append(read_input(table, absent=absent))
+            sources.append(read_input(table, absent=absent, columns=columns))
         except A1gmError as error:
             sources.append(error)
     return range(len(found)) if by_key is None else list(by_key), sources
+
+
+def _with_weights_each(
+    keys: Sequence[Any], sources: list[Any], name: Name, given: Any
+) -> Iterator[Any]:
+    """Tables with their weights; the error in place of one that cannot have them."""
+    by_key = given if isinstance(given, Mapping) else None
+    if not isinstance(given, Iterable) or hasattr(given, "columns"):
+        raise ParameterError(
+            f"{name} must be one table for each of the {len(keys)}: a 3-D array, a "
+            f"dict or a list. This is a single {type(given).__name__}."
+        )
+    found = [by_key.get(key) for key in keys] if by_key is not None else list(given)
+    if len(found) != len(sources):
+        raise WeightsError(
+            f"{name} has {counted(len(found), 'table')}, but there are "
+            f"{len(sources)} to fit. Pass one for each."
+        )
+    for key, source, V in zip(keys, sources, found, strict=True):
+        if _is_error(source):
+            yield source
+        elif V is None:
+            yield WeightsError(f"{name} has no table {text_of_label(key)}.")
+        else:
+            try:
+                yield with_weights(source, name, V, is_observed=True)
+            except A1gmError as error:
+                yield error
 
 
 def _is_error(source: Any) -> bool:

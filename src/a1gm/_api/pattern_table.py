@@ -28,7 +28,7 @@ from a1gm._observe.codec import (
 )
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import columns_like
+from a1gm._rows.columns import ColumnOptions, columns_like
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
@@ -57,6 +57,9 @@ class PatternTable:
     ----------
     n_columns : int, optional
         Number of columns; by default that of the first piece.
+    id, columns, exclude : name or list of names, optional
+        As in ``a1gm.fit``, for the first piece that is a frame; further pieces are read
+        by its columns.
     keep_rows : bool, default=True
         Keep the sum and the pattern of each row (12 bytes a row), so that ``solve``
         can give the row factors. Without them ``fit.transform(rows)`` gives the row
@@ -86,6 +89,9 @@ class PatternTable:
         self,
         n_columns: int | None = None,
         *,
+        id: Any = None,
+        columns: Any = None,
+        exclude: Any = None,
         keep_rows: bool = True,
         negatives: Negatives = "raise",
         max_bytes: int = DEFAULT_MAX_BYTES,
@@ -103,7 +109,8 @@ class PatternTable:
         self._pieces: set[Hashable] = set()
         self._sums: Accumulator | None = None
         self._col_labels: Any = None
-        self._choice: Any = None  # of the columns of the first frame
+        self._asked = ColumnOptions(id, columns, exclude)  # of the first frame
+        self._choice: Any = None  # of its columns
         self._lock = threading.RLock()  # held wherever the statistics are used
 
     def __getstate__(self) -> dict[str, Any]:
@@ -159,7 +166,9 @@ class PatternTable:
         PatternTable
             This table.
         """
-        columns = columns_like(self._choice, self._col_labels)
+        columns = self._asked
+        if self._col_labels is not None:
+            columns = columns_like(self._choice, self._col_labels)
         return self._add_rows(read_input(piece, columns=columns), key)
 
     def _add_rows(
@@ -253,6 +262,11 @@ class PatternTable:
         PatternTable
             This table.
         """
+        if not isinstance(other, PatternTable):
+            raise ParameterError(
+                f"merge takes a PatternTable, got {type(other).__name__}. "
+                "update(piece) adds rows."
+            )
         # Always in the same order: two threads may merge two tables both ways.
         first, second = sorted((self, other), key=id)
         with first._lock, second._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import month_name
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -129,7 +129,11 @@ def names_in(given: Any) -> tuple[Any, ...]:
     if given is None:
         return ()
     is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
-    return (given,) if is_one else tuple(given)
+    names = (given,) if is_one else tuple(given)
+    for name in names:
+        if not isinstance(name, Hashable):
+            raise ParameterError(f"{name!r} is not the name of one column.")
+    return names
 
 
 def check_there(

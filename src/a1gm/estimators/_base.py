@@ -16,7 +16,12 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _get_feature_names, _num_features, check_is_fitted
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _get_feature_names,
+    _num_features,
+    check_is_fitted,
+)
 
 from a1gm._base.float_range import as_float32
 from a1gm._base.types import Absent, AnyArray, Floats, Solver
@@ -25,7 +30,7 @@ from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
 from a1gm._fit.place import Placed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
-from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning
+from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning, WeightsError
 
 
 class EstimatorConvergenceWarning(
@@ -48,6 +53,21 @@ def read_table(X: Any, absent: Absent | None) -> AnyRows:
     absent = absent if is_sparse(X) else None
     rows: AnyRows = read_input(X, absent=absent, columns=EVERY_COLUMN)
     return rows
+
+
+def sample_weights(given: Any, n_rows: int) -> Floats | None:
+    """Weight of each row, checked by scikit-learn; None for none."""
+    if given is None:
+        return None
+    try:
+        s: Floats = _check_sample_weight(
+            given, range(n_rows), dtype=np.float64, ensure_non_negative=True
+        )
+    except ValueError as error:
+        raise WeightsError(str(error)) from error
+    if not s.any():  # older versions of scikit-learn do not check this
+        raise WeightsError("All sample weights are zero: no row is left to fit.")
+    return s
 
 
 def features_of(X: Any) -> dict[str, Any]:

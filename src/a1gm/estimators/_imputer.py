@@ -25,6 +25,9 @@ from a1gm._fit.place import Columns
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows, is_sparse
+from a1gm._rows.rows import check_values
+from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import with_weights
 from a1gm.estimators._base import (
     BUDGET,
     WARNINGS,
@@ -32,6 +35,7 @@ from a1gm.estimators._base import (
     features_of,
     output_dtype,
     read_table,
+    sample_weights,
 )
 from a1gm.exceptions import (
     DataError,
@@ -87,7 +91,8 @@ class RankOneImputer(Estimator):
     uncertainty_ : Uncertainty
         Uncertainty of the fit: dispersion, tests, errors of cells and totals of X,
         computed on access. It reads X again, so it is not there with ``copy=False``,
-        and not after the imputer was copied or pickled.
+        for a sparse X with ``sample_weight``, and after the imputer was copied or
+        pickled.
     assessment_ : Assessment
         The result of ``check``; only with ``check=True``.
     indicator_ : MissingIndicator
@@ -102,8 +107,7 @@ class RankOneImputer(Estimator):
     Rows at ``transform`` may be new and have other missing cells: the row's factor is
     its sum over the sum of its observed columns' factors. The data do not determine the
     cells of a row without any observed cell, nor of columns never observed together
-    with its own: a next step that takes no NaN needs a ``fallback``. There is no
-    ``sample_weight``: leave rows out or repeat them, or use ``a1gm.fit(X, weights=s)``.
+    with its own: a next step that takes no NaN needs a ``fallback``.
 
     Absent cells of a sparse table are zeros; its stored missing cells are filled.
 
@@ -169,7 +173,7 @@ class RankOneImputer(Estimator):
         self.random_state = random_state
 
     # ---------------------------------------------------------------------- fitting
-    def fit(self, X: Any, y: Any = None) -> RankOneImputer:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RankOneImputer:
         """Learn the column factors of X.
 
         Parameters
@@ -177,6 +181,8 @@ class RankOneImputer(Estimator):
         X : table of shape (n_samples, n_features)
             Non-negative numbers with missing cells.
         y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Non-negative weight of each row; 2 counts a row twice, 0 leaves it out.
 
         Returns
         -------
@@ -186,18 +192,27 @@ class RankOneImputer(Estimator):
         self._validate_params()
         given = X
         X, rows = self._read(X, is_fitted=False)
-        seen = observe(rows, negatives=None)  # there is no such option
+        s = sample_weights(sample_weight, rows.n_rows)
+        weighted = rows
+        if s is not None and isinstance(rows, SparseRows):
+            check_values(rows, rows.values, None)  # by their names in X
+            weighted = rows.scaled_rows(s)
+        elif s is not None:
+            weighted = with_weights(rows, "weights", s[:, None], is_observed=True)
+        seen = observe(weighted, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
         fit = fit_patterns(
             seen,
             FitOptions("raise", "ignore", self.tol, self.max_iter),
-            rows,
+            weighted,
             policy=replace(WARNINGS, cells=False),
         )
         number = math.nan if self.fallback in (None, "column") else self.fallback
         fallback = np.full(rows.n_cols, number)
         if self.fallback == "column":  # means of the observed cells
-            n_observed = rows.n_rows - fit.pattern.missing_per_col
+            n_observed: Any = rows.n_rows - fit.pattern.missing_per_col
+            if s is not None:
+                n_observed = _observed_weight(rows, s)
             with np.errstate(invalid="ignore"):
                 means = seen.col_sums / n_observed
             fallback = np.ldexp(means, seen.exponent)
@@ -212,14 +227,19 @@ class RankOneImputer(Estimator):
                     "of the rows as an array."
                 )
             seed = check_random_state(self.random_state).randint(2**31)
-            cells = rows.rows(slice(0, rows.n_rows))
-            found["assessment_"] = assess(cells, random_state=seed)
+            weights = None if s is None else s[:, None]
+            found["assessment_"] = assess(
+                rows.cells, weights=weights, random_state=seed
+            )
+        is_scaled = s is not None and isinstance(rows, SparseRows)
+        has_errors = self.copy and not is_scaled
         self._set_fitted(
             col_factor_=fit.col_factor,
             fallback_=fallback,
             n_iter_=max(1, fit.n_iter),
-            _columns=fit._columns,
-            _fit=fit if self.copy else None,
+            # The weight of a row does not move its own factor.
+            _columns=replace(fit._columns, weighted=False),
+            _fit=fit if has_errors else None,
             **found,
             **features_of(given),
         )
@@ -264,8 +284,9 @@ class RankOneImputer(Estimator):
         if self._fit is None:
             raise ParameterError(
                 "This imputer has not kept the table it was fitted to: it may have "
-                "filled it in place (copy=False), or it was copied or pickled. Fit it "
-                "again with copy=True, or use a1gm.fit(X).uncertainty()."
+                "filled it in place (copy=False), scaled the rows of a sparse one "
+                "(sample_weight), or it was copied or pickled. Fit it again with "
+                "copy=True, or use a1gm.fit(X).uncertainty()."
             )
         return self._fit.uncertainty()
 
@@ -400,6 +421,18 @@ class RankOneImputer(Estimator):
 def _is_nan_like(marker: Any) -> bool:
     """Whether cells marked so are read as NaN anyway: NaN, None and pd.NA."""
     return marker is None or is_pandas_na(marker) or bool(is_scalar_nan(marker))
+
+
+def _observed_weight(rows: AnyRows, s: Floats) -> Floats:
+    """Sum of the weights of the rows that observe each column."""
+    if isinstance(rows, SparseRows):
+        missing = rows.missing
+        lost: Any = np.zeros(rows.n_cols)
+        np.add.at(lost, rows.cols[missing], s[rows.row_of_cell[missing]])
+    else:
+        lost = s @ np.isnan(rows.cells)
+    observed: Floats = s.sum() - lost
+    return observed
 
 
 def _cells_of(rows: Any, X: Any) -> Any:

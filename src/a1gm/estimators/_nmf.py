@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_is_fitted,
     validate_data,
@@ -27,8 +26,9 @@ from a1gm.estimators._base import (
     RowFactors,
     features_of,
     read_table,
+    sample_weights,
 )
-from a1gm.exceptions import DataError, WeightsError
+from a1gm.exceptions import DataError
 
 
 class RankOneNMF(RowFactors):
@@ -136,7 +136,7 @@ class RankOneNMF(RowFactors):
         """
         self._validate_params()
         rows = read_table(X, self.absent)
-        s = _sample_weights(sample_weight, rows.n_rows)
+        s = sample_weights(sample_weight, rows.n_rows)
         if s is not None and isinstance(rows, SparseRows):
             check_values(rows, rows.values, self.negatives)  # by their names in X
             rows = rows.scaled_rows(s)
@@ -180,7 +180,7 @@ class RankOneNMF(RowFactors):
             )
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
-        s = _sample_weights(sample_weight, rows.n_rows)
+        s = sample_weights(sample_weight, rows.n_rows)
         if s is not None or isinstance(rows, SparseRows):
             s = np.ones(rows.n_rows) if s is None else s
             rows = _weighted(rows, s, self.negatives, table.n_rows)
@@ -259,21 +259,6 @@ class RankOneNMF(RowFactors):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.absent is not None
         return tags
-
-
-def _sample_weights(given: Any, n_rows: int) -> Floats | None:
-    """Weight of each row, checked by scikit-learn; None for none."""
-    if given is None:
-        return None
-    try:
-        s: Floats = _check_sample_weight(
-            given, range(n_rows), dtype=np.float64, ensure_non_negative=True
-        )
-    except ValueError as error:
-        raise WeightsError(str(error)) from error
-    if not s.any():  # older versions of scikit-learn do not check this
-        raise WeightsError("All sample weights are zero: no row is left to fit.")
-    return s
 
 
 def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -> Rows:

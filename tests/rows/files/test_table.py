@@ -55,7 +55,7 @@ def test_unknown_columns_are_refused(tmp_path):
         ({"thousands": "1"}, "thousands"),
         ({"thousands": "."}, "both '.'"),
         ({"encoding": "klingon"}, "encoding"),
-        ({"columns": "x"}, "list of names"),
+        ({"columns": [["x"]]}, "not the name of one column"),
         ({"columns": ["x"], "id": ["x"]}, "'x'"),
         ({"columns": ["x", "x"]}, "twice"),
         ({"batch_rows": 0}, "batch_rows"),

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 from a1gm._base.atomic import is_special
 from a1gm._base.words import listed, shown
 from a1gm._rows.columns import Kind
+from a1gm._rows.labels import names_in
 from a1gm.exceptions import (
     FileFormatError,
     MissingFileError,
@@ -71,18 +72,11 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         for option in ("columns", "exclude", "id", "missing"):
-            names = getattr(self, option)
-            if isinstance(names, str):
-                raise ParameterError(
-                    f"{option} must be a list of names, got the single text {names!r}; "
-                    "write ",
-                    Option(option, [names]),
-                    ".",
-                )
-            if names is None and option in ("exclude", "missing"):
-                names = ()
-            kept = None if names is None else tuple(map(str, names))
-            object.__setattr__(self, option, kept)
+            given = getattr(self, option)
+            names: Any = tuple(map(str, names_in(given)))
+            if given is None and option in ("columns", "id"):
+                names = None
+            object.__setattr__(self, option, names)
         error = self._error()
         if error:
             raise ParameterError(error)
