@@ -1,6 +1,7 @@
 """What the report says."""
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from a1gm.report.findings import Findings
 from a1gm.report.tables import _shades, factor_table, table
 
 nan = np.nan
+SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -429,3 +431,36 @@ def test_plain_numbers_order_rows_only_if_they_are_years(names, ordered):
     X = np.outer([1.0, 2, 4], [1.0, 3, 5]) + np.eye(3)
     page = report_html(X, a1gm.fit(X), row_names=names)
     assert ("Rows, in table order" in page) == ordered
+
+
+def test_names_are_text_in_every_picture():
+    """Seen: a row called "font: 12px x" became another in two pictures."""
+    names = [
+        "$x_1$",
+        "font: 12px x",
+        "<b>b</b>",
+        "a & b",
+        'id="x" url(#a)',
+        "#0f766e",
+        "\U0001f600 emoji",
+        "two\nlines",
+        "very long " * 30,
+    ]
+    X = np.random.default_rng(0).poisson(20.0, (9, 9)) + 1.0
+    X[[3, 7, 8], [2, 5, 6]] = nan
+    page = report_html(X, a1gm.fit(X), row_names=names, col_names=names)
+    pictures = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(pictures) == 5
+    ids, texts = [], []
+    for picture in pictures:
+        root = ElementTree.fromstring(picture)
+        texts += ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+        ids += [element.get("id") for element in root.iter() if element.get("id")]
+        for element in root.iter():
+            target = element.get("{http://www.w3.org/1999/xlink}href", "#")
+            assert target[:1] != "#" or len(target) == 1 or target[1:] in ids
+        drawn = " ".join(filter(None, (x.get("style") for x in root.iter())))
+        assert "#010203" not in drawn
+    assert len(set(ids)) == len(ids)
+    for name in names[:7]:  # both factors, and both sides of the map
+        assert texts.count(name) >= 4

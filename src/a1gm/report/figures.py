@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import io
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from xml.dom.minidom import parseString
 
 import numpy as np
 
@@ -106,7 +105,7 @@ def drawn(
         "svg.fonttype": "none",
         "svg.hashsalt": name,
         "font.size": 10,
-        "font.family": "sans-serif",
+        "font.family": "DejaVu Sans",  # measured by; the page has its own
         "axes.edgecolor": _INK,
         "axes.labelcolor": _INK,
         "text.color": _INK,
@@ -125,22 +124,37 @@ def drawn(
         axes = figure.subplots()
         draw(axes)
         axes.set_title("")  # the page has a caption
-        buffer = io.StringIO()
+        buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return _inlined(buffer.getvalue(), alt, name)
 
 
-def _inlined(svg: str, alt: str, name: str) -> str:
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r' (width|height)="[^"]*"', "", body, count=2)  # of the first tag
-    # The page's own colours: readable in light mode, in dark mode and on paper.
-    for colour, name_in_css in _COLOURS.items():
-        body = body.replace(colour, name_in_css)
-    # Several pictures in one page: their names must differ.
-    body = re.sub(r'( id="|="#|url\(#)', rf"\g<1>{name}-", body)
-    body = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font: \1px var(--sans)", body)
-    title = f"<title>{html.escape(alt)}</title>"
-    # Not a replacement pattern: a name may contain a backslash.
-    end = body.index(">") + 1
-    return f'{body[: end - 1]} role="img">{title}{body[end:]}'
+def _inlined(svg: bytes, alt: str, name: str) -> str:
+    """Make a picture an element of the page; its texts, which are data, stay."""
+    document: Any = parseString(svg)
+    root = document.documentElement
+    for unwanted in root.getElementsByTagName("metadata"):
+        unwanted.parentNode.removeChild(unwanted)
+    for size in ("width", "height"):  # the page decides
+        root.removeAttribute(size)
+    title = document.createElement("title")
+    title.appendChild(document.createTextNode(alt))
+    root.insertBefore(title, root.firstChild)
+    root.setAttribute("role", "img")
+    for element in root.getElementsByTagName("*"):
+        for key, value in list(element.attributes.items()):
+            element.setAttribute(key, _in_page(key, value, name))
+    return str(root.toxml())
+
+
+def _in_page(key: str, value: str, name: str) -> str:
+    """An attribute of a picture in a page with several, in the colours of the page."""
+    if key == "id":
+        return f"{name}-{value}"
+    if key == "xlink:href" and value.startswith("#"):
+        return f"#{name}-{value[1:]}"
+    if key == "style":
+        # Readable in light mode, in dark mode and on paper.
+        for colour, name_in_css in _COLOURS.items():
+            value = value.replace(colour, name_in_css)
+    return value.replace("url(#", f"url(#{name}-")
