@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
@@ -187,6 +189,93 @@ def test_many_tables_have_weights(word, kind):
         a1gm.fit_many(X, **{word: V}, negatives="allow")
     many = a1gm.fit_many(by_key(X), **{word: {"a": V[0]}})
     assert f"{word} has no table 'b'" in str(many.failed["b"])
+
+
+# ----------------------------------------------------------- files
+def write(T, path, names=None):
+    frame = pd.DataFrame(T, columns=names or names_of(T))
+    frame.insert(0, "id", [f"r{i}" for i in range(len(T))])
+    writer = frame.to_parquet if path.suffix == ".parquet" else frame.to_csv
+    writer(path, index=False)
+    return path
+
+
+def filled(path):
+    frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    return frame.drop(columns="id").to_numpy(float)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@tables
+@words
+def test_files_have_weights(suffix, word, table, tmp_path):
+    X, V = TABLES[table], weights_of(table)
+    x, v = (write(T, tmp_path / f"{k}{suffix}") for k, T in (("x", X), ("v", V)))
+    out = tmp_path / f"filled{suffix}"
+    right = a1gm.fit(X, **{word: V})
+    for given in (v, [v], V, pd.DataFrame(V, columns=names_of(X))):
+        fit = a1gm.fit_file(x, **{word: given})
+        close(fit.col_factor, right.col_factor)
+        close(fit.row_factor[:], right.row_factor)
+        close(fit.reconstruct(), right.reconstruct())
+    a1gm.impute_file(x, out, batch_rows=4, **{word: v})
+    close(filled(out), right.impute(X))
+    new = write(X[::-1], tmp_path / f"new{suffix}")
+    W = write(V[::-1], tmp_path / f"w{suffix}")
+    with pytest.raises(ParameterError, match=f"theirs with {word}="):
+        a1gm.impute_file(new, out, fit=fit, overwrite=True)
+    a1gm.impute_file(new, out, fit=fit, overwrite=True, **{word: W})
+    close(filled(out), right.impute(X)[::-1])
+
+
+@words
+def test_a_file_of_one_number_per_row_or_column(word, tmp_path):
+    X, E = counts()
+    x = write(X, tmp_path / "x.csv")
+    for side, V in (("rows", E[:, :1]), ("columns", E[:1])):
+        names = ["hours"] if side == "rows" else None
+        v = write(V, tmp_path / f"{side}.csv", names)
+        fit = a1gm.fit_file(x, id="id", **{word: v})
+        close(fit.col_factor, a1gm.fit(X, **{word: V}).col_factor)
+    with pytest.raises(WeightsError, match=r"has shape \(3, "):
+        a1gm.fit_file(x, **{word: write(E[:3], tmp_path / "few.csv")})
+    other = pd.read_csv(write(E, tmp_path / "e.csv"))[::-1]
+    other.to_csv(tmp_path / "e.csv", index=False)
+    with pytest.raises(LabelError, match="rows of"):
+        a1gm.fit_file(x, **{word: tmp_path / "e.csv"})
+
+
+@words
+def test_the_commands_take_weights(word, tmp_path):
+    X, V = counts()
+    X[3, 2] = X[5, 1] = np.nan
+    x, v = write(X, tmp_path / "x.csv"), write(V, tmp_path / "v.csv")
+    right = a1gm.fit(X, **{word: V})
+    run("fit", x, f"--{word}", v, "-o", tmp_path / "results")
+    found = pd.read_csv(tmp_path / "results" / "col_factor.csv")
+    close(found["col_factor"].to_numpy(), right.col_factor)
+    out = tmp_path / "filled.csv"
+    bounds = ["--interval", "0.9"]
+    run("impute", x, f"--{word}", v, "-o", out, *bounds)
+    close(pd.read_csv(out)[names_of(X)].to_numpy(float), right.impute(X))
+    _, high = right.uncertainty().interval(X, 0.9)
+    name = names_of(X)[2]
+    close(pd.read_csv(out)[f"{name}_high"][3], high[3, 2])
+    model = ["--model", tmp_path / "results" / "model.a1gm"]
+    run("impute", x, f"--{word}", v, "-o", out, "--overwrite", *model)
+    close(filled(out), right.impute(X))
+    done = run("impute", x, f"--{word}", v, "-o", v, "--overwrite", code=2)
+    assert "v.csv" in done.stderr
+    expected = a1gm.assess(X, random_state=0, **{word: V})
+    done = run("assess", x, f"--{word}", v, "--json")
+    assert json.loads(done.stdout)["skill"] == pytest.approx(expected.skill)
+    frame = long_frame(X).assign(size=V.ravel())
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    keys = ["--long", ",".join([*KEYS, VALUE]), f"--{word}", "size"]
+    run("impute", tmp_path / "long.csv", *keys, "-o", out, "--overwrite")
+    frame["value"] = right.impute(X).ravel()
+    close(pd.read_csv(out)[VALUE].to_numpy(), frame[VALUE].to_numpy())
+    run("report", x, f"--{word}", v, "-o", tmp_path / "page.html")
 
 
 # ----------------------------------------------------------- long tables and groups

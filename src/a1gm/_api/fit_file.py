@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
+from a1gm._api.fit import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    FitOptions,
+    check_signs,
+    fit_patterns,
+    fit_rows,
+)
 from a1gm._base.atomic import check_target
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, named, shown
@@ -26,11 +33,13 @@ from a1gm._rows.files.source import (
     TableOptions,
     find_files,
     missing_file,
+    paths_in,
     suffix_of,
 )
-from a1gm._rows.files.table import Progress, TableFiles
+from a1gm._rows.files.table import Progress, TableFiles, read_beside, rows_in_memory
 from a1gm._rows.labels import Names
-from a1gm._rows.rows import table_of
+from a1gm._rows.rows import Rows, table_of
+from a1gm._rows.weights import Name, Weighting, weights_or_exposure, with_weights
 from a1gm._write.fill import FillFiles, format_of, is_stream
 from a1gm.exceptions import (
     DataError,
@@ -44,6 +53,8 @@ from a1gm.exceptions import (
 def fit_file(
     path_or_paths: PathOrPaths,
     *,
+    weights: Any = None,
+    exposure: Any = None,
     on_undetermined: OnUndetermined = "warn",
     uncertainty: bool = False,
     columns: str | Sequence[str] | None = None,
@@ -77,6 +88,10 @@ def fit_file(
         ``"-"`` is standard input. Several files are one table, row after row in sorted
         order; columns are matched by name. A stream or a pipe is copied to a temporary
         file.
+    weights, exposure : path or paths, table, or one number per row or column, optional
+        As in ``a1gm.fit``; or files that are read as the table is: its columns by name,
+        its rows in their order; one row for a number per column, one other column for a
+        number per row. The table and its weights are then held in memory.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
     uncertainty : bool, default=False
@@ -161,14 +176,21 @@ def fit_file(
     reading = TableOptions(columns, exclude, id, missing, *text, skip_bad, batch_rows)
     how = tol, max_iter, n_threads, progress
     fitting = FitOptions(negatives, on_undetermined, *how)
+    weighting = weights_or_exposure(weights, exposure)
     files = TableFiles(find_files(path_or_paths), reading)
-    return fit_files(files, fitting, uncertainty=uncertainty)
+    return fit_files(files, fitting, weighting, uncertainty=uncertainty)
 
 
 def fit_files(
-    files: TableFiles, options: FitOptions, *, uncertainty: bool = False
+    files: TableFiles,
+    options: FitOptions,
+    weighting: Weighting = ("weights", None),
+    *,
+    uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit the table of some files, in one pass over them."""
+    if weighting[1] is not None:
+        return _fit_weighted(files, options, *weighting)
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
@@ -209,6 +231,17 @@ def fit_files(
         raise error.at(f"{files.name}, column {name!r}").advised(advice) from error
 
 
+def _fit_weighted(
+    files: TableFiles, options: FitOptions, name: Name, given: Any
+) -> RankOneFit:
+    """Fit the table of some files with weights, both in memory."""
+    check_signs(options.negatives, name)
+    rows = rows_in_memory(files, options.progress)
+    rows = with_weights(rows, name, read_beside(given, files), is_observed=True)
+    policy = WarningPolicy(FileNames(files=files, col_labels=files.names))
+    return fit_rows(rows, options, policy=policy)
+
+
 def files_of(fit: RankOneFit) -> TableFiles | None:
     """The files that a fit was made from; None for any other fit."""
     source = fit._table.source
@@ -240,6 +273,8 @@ def impute_file(
     interval: float | None = None,
     round: Rounding = None,
     overwrite: bool = False,
+    weights: Any = None,
+    exposure: Any = None,
     on_undetermined: OnUndetermined | None = None,
     **options: Any,
 ) -> RankOneFit:
@@ -275,6 +310,8 @@ def impute_file(
         become int64. Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
+    weights, exposure : path or paths, table, or one number per row or column, optional
+        Those of the cells of ``src``, as in ``a1gm.fit_file``.
     on_undetermined : {"warn", "raise", "ignore"}, optional
         What to do about cells that the data do not determine; they stay missing. By
         default a warning, unless ``fit_file`` has warned about these files; with
@@ -323,6 +360,7 @@ def impute_file(
         on_undetermined,
         TableOptions(**reading),
         FitOptions(**fitting),
+        weights_or_exposure(weights, exposure),
         mark=mark,
         interval=interval,
         round=round,
@@ -337,6 +375,7 @@ def fill_file(
     on_undetermined: OnUndetermined | None,
     reading: TableOptions,
     fitting: FitOptions,
+    weighting: Weighting,
     **how: Any,
 ) -> FillFiles:
     """Write a table file with its missing cells filled, and count them.
@@ -347,10 +386,12 @@ def fill_file(
         check_level(how["interval"], "interval")
     check_rounding(how["round"])
     found = find_files(src)
-    check_place(found, dst, overwrite=how["overwrite"])
+    check_place(found, dst, paths_in(weighting[1]), overwrite=how["overwrite"])
     if fit is None:
         files = TableFiles(found, reading, are_read_twice=True)
-        fit = fit_files(files, fitting)  # warns of the cells that stay missing
+        # It warns of the cells that stay missing.
+        fit = fit_files(files, fitting, weighting)
+        weights = fit._table.weights
         left: OnUndetermined = "raise" if on_undetermined == "raise" else "ignore"
     else:
         files = _open_for(fit, found, reading)
@@ -362,26 +403,41 @@ def fill_file(
                     piece.check_cells(signed)
         elif on_undetermined is None and left == "warn":
             left = "ignore"  # the fit has already warned about its files
+        weights = _weights_for(fit, files, *weighting)
     allowed = fitting.negatives == "allow"
     done = FillFiles(files, fit, left, fitting.progress, allowed, **how)
+    done.weights = weights
     done.write(dst)
     return done
+
+
+def _weights_for(
+    fit: RankOneFit, files: TableFiles, name: Name, given: Any
+) -> Rows | None:
+    """Weights of rows in files that a fit is to place."""
+    if given is None:
+        return None
+    shape, names = (files.n_rows or 0, files.n_cols), files.col_labels
+    rows = Rows([], *shape, files.row_labels, names, name=files.name)
+    found: Any = fit._table.weighted_as(rows, name, read_beside(given, files))
+    return found.weights  # type: ignore[no-any-return]
 
 
 def check_place(
     found: FoundFiles,
     dst: str | os.PathLike[str],
+    beside: Sequence[str | os.PathLike[str]] = (),
     *,
     overwrite: bool,
     to_one: bool = False,
-    model: str | None = None,
 ) -> None:
     """Raise for a target that cannot be written, before reading anything.
 
-    With ``to_one`` all files go to one. No input is replaced, nor is a ``model``.
+    With ``to_one`` all files go to one. No input is replaced, nor are the files
+    ``beside`` it: a model, weights.
     """
     paths = found.paths
-    sources = paths if model is None else [*paths, model]
+    sources = [*paths, *(find_files(beside).paths if beside else ())]
     # Of several files some may be left out.
     if not (found.are_several or paths[0] == "-" or Path(paths[0]).exists()):
         raise missing_file(paths[0])

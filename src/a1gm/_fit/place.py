@@ -27,7 +27,7 @@ from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.components import ColumnGraph, number_by_rows
 from a1gm._solve.dispatch import Solved
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import Option, ParameterError
 
 # Codes from UNBOUNDED up have no value. EMPTY: the row or column observes nothing.
 FINITE, ZERO, UNBOUNDED, UNDETERMINED, EMPTY = range(5)
@@ -118,12 +118,15 @@ class Columns:
         """
         return Placed(self, rows, otherwise)
 
-    def fill(self, cells: Floats) -> Floats:
+    def fill(self, cells: Floats, weights: Floats | None = None) -> Floats:
         """Fill the holes of an array; NaN where the data determine no value."""
         if not np.isnan(cells).any():
             return cells
+        rows = table_of(cells)
+        if weights is not None:
+            rows = replace(rows, weights=table_of(weights), exposed=self.exposed)
         filled = np.empty_like(cells)
-        self.place(table_of(cells)).write([filled])
+        self.place(rows).write([filled])
         return filled
 
 
@@ -176,7 +179,9 @@ class Placed(Fills):
             name = "exposure" if columns.exposed else "weights"
             raise ParameterError(
                 f"The fit had {name}, so rows are placed by their weighted cells. Pass "
-                f"theirs in memory, with fit.impute(rows, {name}=...)."
+                "theirs with ",
+                Option(name),
+                ".",
             )
         self.columns, self.rows, self.otherwise = columns, rows, otherwise
         self.is_plain = rows.weights is None and columns.graph.is_single

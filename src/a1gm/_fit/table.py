@@ -18,7 +18,7 @@ from a1gm._rows.columns import Choice, columns_like
 from a1gm._rows.labels import first_difference, positions_among, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
-from a1gm._rows.weights import weights_or_exposure, with_weights
+from a1gm._rows.weights import Name, weights_or_exposure, with_weights
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
 ROWS_AT_ONCE = 1 << 16
@@ -181,7 +181,10 @@ class Table:
 
     # ------------------------------------------------------------------------ weights
     def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:
-        name, given = weights_or_exposure(weights, exposure)
+        return self.weighted_as(source, *weights_or_exposure(weights, exposure))
+
+    def weighted_as(self, source: AnyRows, name: Name, given: Any) -> AnyRows:
+        """Rows with their weights or exposures, if they are of the kind of the fit."""
         had, own = ("with", "exposure") if self.is_exposed else ("without", "weights")
         if given is None and not self.is_weighted:
             return source

@@ -44,6 +44,7 @@ from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.files.typed import exact
 from a1gm._rows.frames import with_types
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import (
     DataError,
     LabelError,
@@ -88,7 +89,8 @@ class FillFiles:
     n_left: int = 0  # missing cells that the data do not determine
     is_filled: Bools = field(init=False)  # columns of the table with a filled cell
     columns: Columns = field(init=False)  # the fitted ones, which place a row
-    bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
+    bounds: Callable[..., tuple[Floats, Floats]] | None = None
+    weights: Rows | None = None  # or exposures, of all cells
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
@@ -111,6 +113,7 @@ class FillFiles:
 
     def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
         self._source = source = self.files.sources[at]
+        self._rows_before = sum(other.n_rows or 0 for other in self.files.sources[:at])
         self._to_text = format_of(target, source) == "csv"
         self._set_types()
         pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
@@ -186,8 +189,12 @@ class FillFiles:
         import pyarrow as pa
 
         values, holes = piece.values, np.isnan(piece.values)
+        weights = None
+        if self.weights is not None:
+            first = self._rows_before + piece.first_row
+            weights = self.weights.rows(slice(first, first + len(values)))
         if holes.any():
-            values = self.columns.fill(values)
+            values = self.columns.fill(values, weights)
             if self.round is not None:
                 whole = rounded(values, self._is_whole, self.round)
                 values = np.where(holes, whole, values)
@@ -202,7 +209,7 @@ class FillFiles:
             if chosen:
                 self._fill_columns(columns, chosen, new, values, filled)
         if self._suffixes:
-            columns += self._more_columns(piece.values, filled)
+            columns += self._more_columns(piece.values, filled, weights)
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _fill_columns(
@@ -249,12 +256,15 @@ class FillFiles:
         for k, place in enumerate(places):
             columns[place] = cells.slice(k * len(values), len(values))
 
-    def _more_columns(self, values: Floats, filled: Bools) -> Iterator[pa.Array]:
+    def _more_columns(
+        self, values: Floats, filled: Bools, weights: Floats | None
+    ) -> Iterator[pa.Array]:
         import pyarrow as pa
 
         tables: list[AnyArray] = [filled] * self.mark
         if self.bounds is not None:
-            for bound in self.bounds(values):
+            name = "exposure" if self.columns.exposed else "weights"
+            for bound in self.bounds(values, **{name: weights}):
                 whole = rounded(bound, self._is_whole, self.round)
                 tables.append(np.where(filled, whole, np.nan))
         for j in np.flatnonzero(self._has_holes):
@@ -264,9 +274,7 @@ class FillFiles:
                 yield as_text(cells, point) if self._to_text else cells
 
 
-def bounds_of(
-    fit: RankOneFit, level: float
-) -> Callable[[Floats], tuple[Floats, Floats]]:
+def bounds_of(fit: RankOneFit, level: float) -> Callable[..., tuple[Floats, Floats]]:
     """Return a function for the bounds of the filled cells of rows."""
     try:
         sure = fit.uncertainty()

@@ -24,8 +24,8 @@ class LongFile:
 
     Bad values are refused with their place; None for ``negatives`` leaves that to the
     fit, which may be one of many. ``reason`` is why the column of the values is needed,
-    for messages. ``table`` has all columns as they are, ``frame`` the keys with the
-    numbers.
+    for messages; ``weight`` is the column of the weights or exposures. ``table`` has
+    all columns as they are, ``frame`` the keys with the numbers.
     """
 
     n_filled = n_left = 0  # pairs, when written; a pair may be in several rows
@@ -38,10 +38,12 @@ class LongFile:
         negatives: Negatives | None = "raise",
         progress: Progress | None = None,
         reason: str | None = None,
+        weight: str | None = None,
     ) -> None:
         import pyarrow as pa
 
-        files = files.choosing(columns=[value], exclude=(), id=keys, reason=reason)
+        names = [value] if weight is None else [value, weight]
+        files = files.choosing(columns=names, exclude=(), id=keys, reason=reason)
         self.files, self.keys, self.value = files, list(keys), value
         tables: list[pa.Table] = []
         numbers: list[Floats] = []
@@ -49,15 +51,17 @@ class LongFile:
             for first_row, piece in pieces:
                 if first_row == 0:
                     tables, numbers = [], []
-                if negatives is not None:
+                if negatives is not None and weight is None:  # else some do not count
                     piece.check_cells(negatives)
                 tables.append(pa.Table.from_batches([piece.batch]))
-                numbers.append(piece.values[:, 0])
+                numbers.append(piece.values)
         # Files may have further columns, in another order, and integers beside floats.
         self.table = pa.concat_tables(tables, promote_options="permissive")
-        self.numbers: Floats = np.concatenate(numbers)
-        frame = self.table.select(self.keys)
-        self.frame = frame.append_column(value, pa.array(self.numbers))
+        cells = np.concatenate(numbers)
+        self.numbers: Floats = cells[:, 0]
+        self.frame = self.table.select(self.keys)
+        for name, column in zip(names, cells.T, strict=True):
+            self.frame = self.frame.append_column(name, pa.array(column))
 
     def write(
         self,

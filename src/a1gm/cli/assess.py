@@ -11,7 +11,7 @@ import typer
 
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, SampleOption, TableArgument
-from a1gm.cli.tables import fit_table, rows_of
+from a1gm.cli.tables import fit_table, rows_of, weights_of
 
 
 @command("by", "overwrite")
@@ -47,8 +47,9 @@ def assess(
     with suppress(ValueError):
         share = float(hide)
     fit, _ = fit_table(file, options)
-    _, cells = rows_of(fit, sample)
+    rows, cells = rows_of(fit, sample)
     how: Any = {"negatives": options.negatives, "sample": max(len(cells), 2)}
+    how |= weights_of(fit, rows)
     result = a1gm.assess(cells, share, repeats, seed, **how)
     result = replace(result, n_rows=(len(cells), fit.shape[0]))
     keys = "skill", "coverage", "level", "n_hidden", "n_rows", "verdict"

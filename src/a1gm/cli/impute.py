@@ -12,7 +12,15 @@ import typer
 from a1gm._base.words import counted, shown
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, TableArgument, UsageError, one_of, progress_bar
-from a1gm.cli.tables import describe, fit_pairs, read_long, rows_of, usage_errors
+from a1gm.cli.tables import (
+    describe,
+    files_beside,
+    fit_pairs,
+    read_long,
+    rows_of,
+    usage_errors,
+    weighting_of,
+)
 
 
 @command()
@@ -104,8 +112,9 @@ def impute(
         raise UsageError("--interval and --by cannot be combined; drop one.")
     rounding: Any = "auto" if round == "auto" else digits
     with usage_errors():
-        place = {"overwrite": options.overwrite, "to_one": is_long, "model": model}
-        check_place(find_files(file), out, **place)  # type: ignore[arg-type]
+        beside = [*files_beside(options), *([] if model is None else [model])]
+        place = {"overwrite": options.overwrite, "to_one": is_long}
+        check_place(find_files(file), out, beside, **place)
     how: dict[str, Any] = {"mark": mark, "round": rounding}
     if is_long:
         _impute_pairs(file, out, options, interval, only_filled=only_filled, **how)
@@ -127,7 +136,8 @@ def _impute_cells(
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
         fitting = FitOptions(progress=progress, **options.fitting)
         left, how["overwrite"] = fitting.on_undetermined, options.overwrite
-        done = fill_file(file, out, fit, left, reading, fitting, **how)
+        weighting = weighting_of(options)
+        done = fill_file(file, out, fit, left, reading, fitting, weighting, **how)
     describe(done.files, options)
     names = list(compress(done.files.names, done.is_filled))
     summary = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from a1gm._rows.files.table import TableFiles
 
 
-@command(*LONG_OPTIONS, "skip_bad", "negatives")
+@command(*LONG_OPTIONS, "weights", "exposure", "skip_bad", "negatives")
 def nmmf(
     file: Annotated[
         str,

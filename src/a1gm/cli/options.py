@@ -90,6 +90,16 @@ class Options:
     id: list[str] | None = _option(  # noqa: RUF009 - a field()
         "The columns that label the rows.", metavar="NAMES"
     )
+    weights: str | None = _option(
+        "A file like the table with the weight of each cell, 0 to ignore it; one row "
+        "for weights of columns, one column for weights of rows. With --long: the "
+        "column with the weights.",
+        metavar="FILE",
+    )
+    exposure: str | None = _option(
+        "As --weights, with how much there was to count in each cell: hours, area.",
+        metavar="FILE",
+    )
     long: str | None = _option(
         "The file has one row per cell: its columns with the row key, the column key "
         "and the value, such as shop,month,sales.",

@@ -16,7 +16,7 @@ from a1gm.cli.options import (
     UsageError,
     command_style,
 )
-from a1gm.cli.tables import check_outputs, fit_table, rows_of
+from a1gm.cli.tables import check_outputs, fit_table, rows_of, weights_of
 
 MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
 
@@ -64,7 +64,8 @@ def report(
             f"This page is about {len(rows):,} of the {fit.shape[0]:,} rows, drawn at "
             "random: totals are those of these rows."
         ]
-        fit = a1gm.fit(cells, **options.fitting | {"on_undetermined": "ignore"})
+        how = options.fitting | weights_of(fit, rows) | {"on_undetermined": "ignore"}
+        fit = a1gm.fit(cells, **how)
     notes += notes_of(fit, files=files, style=command_style)
     write_report(
         out,

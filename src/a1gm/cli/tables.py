@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from a1gm._base.types import Floats, Ints
     from a1gm._fit.fit import RankOneFit
     from a1gm._rows.files.table import TableFiles
+    from a1gm._rows.weights import Weighting
     from a1gm._write.long import LongFile
     from a1gm.nmmf import NMMFFit
 
@@ -53,9 +54,23 @@ def fit_open(
 
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
         fitting = FitOptions(progress=progress, **options.fitting)
-        fit = fit_files(files, fitting, uncertainty=uncertainty)
+        weighting = weighting_of(options)
+        fit = fit_files(files, fitting, weighting, uncertainty=uncertainty)
     describe(files, options)
     return fit
+
+
+def weighting_of(options: Options) -> Weighting:
+    """The value of --weights or --exposure, with its name."""
+    from a1gm._rows.weights import weights_or_exposure
+
+    return weights_or_exposure(options.weights, options.exposure)
+
+
+def files_beside(options: Options) -> list[str]:
+    """The files that a command reads beside its table."""
+    given = options.weights or options.exposure
+    return [] if given is None or options.long is not None else [given]
 
 
 def describe(files: TableFiles, options: Options) -> None:
@@ -89,8 +104,6 @@ def rows_of(fit: RankOneFit, sample: int | None, whole: int = 0) -> tuple[Ints, 
 
     A table of at most ``whole`` cells is taken whole, unless there is a ``sample``.
     """
-    import numpy as np
-
     from a1gm._api.assess import sample_rows
 
     n_rows, n_cols = fit.shape
@@ -98,11 +111,30 @@ def rows_of(fit: RankOneFit, sample: int | None, whole: int = 0) -> tuple[Ints, 
         sample = n_rows
     n_observed = n_rows * n_cols - fit.pattern.n_missing
     rows = sample_rows(fit.shape, n_observed, sample)
+    return rows, _cells_of(fit._table.source, rows)
+
+
+def weights_of(fit: RankOneFit, rows: Ints) -> dict[str, Floats]:
+    """The weights or exposures of some rows, by name; nothing where there are none."""
+    import numpy as np
+
+    if not fit.has_weights:
+        return {}
+    cells = _cells_of(fit._table.weights, rows)
+    if fit.has_exposure:
+        return {"exposure": cells}
+    return {"weights": np.nan_to_num(cells)}  # of pairs that are not there
+
+
+def _cells_of(source: Any, rows: Ints) -> Floats:
+    """Some rows of a table, in the order of its rows."""
+    import numpy as np
+
     cells = []
-    for some, piece in fit._table.source.in_pieces():
+    for some, piece in source.in_pieces():
         first, last = np.searchsorted(rows, (some.start, some.stop))
         cells.append(piece[rows[first:last] - some.start])
-    return rows, np.concatenate(cells)
+    return np.concatenate(cells)
 
 
 # --------------------------------------------------------------- one row per cell
@@ -121,12 +153,15 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
             f"such as --long shop,month,sales; got {options.long!r}. The columns "
             f"are: {listed(files.first.names)}."
         )
-    files.check_has([*names, *by])
+    weight = weighting_of(options)[1]
+    files.check_has([*names, *by, *([] if weight is None else [weight])])
     # Each of several tables is checked by itself.
     negatives: Any = None if by else options.negatives
     needed = "--long names as the value"
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        return LongFile(files, by + names[:2], names[2], negatives, progress, needed)
+        return LongFile(
+            files, by + names[:2], names[2], negatives, progress, needed, weight
+        )
 
 
 def fit_pairs(long: LongFile, options: Options) -> Any:
@@ -141,6 +176,7 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
         "keys": [row, column],
         "value": long.value,
         "duplicates": options.duplicates,
+        **dict([weighting_of(options)]),
         **options.fitting,
     }
     if by:
@@ -187,7 +223,8 @@ def check_outputs(
     if names and place.exists() and not place.is_dir():
         raise UsageError(f"{shown(out)} is a file; name a folder for the results.")
     targets = [place / name for name in names if place.is_dir()] if names else [place]
-    sources = [path for some in inputs if some for path in find_files(some).paths]
+    given = [some for some in (*inputs, files_beside(options)) if some]
+    sources = [path for some in given for path in find_files(some).paths]
     with usage_errors():
         for target in targets:
             check_target(target, overwrite=options.overwrite, sources=sources)

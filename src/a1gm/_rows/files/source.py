@@ -210,6 +210,15 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     return found
 
 
+def paths_in(given: Any) -> list[str | os.PathLike[str]]:
+    """Return the path or the paths that an argument is; none for any other value."""
+    paths = [given] if isinstance(given, str | os.PathLike) else given
+    if not isinstance(paths, list | tuple):
+        return []
+    is_path = all(isinstance(path, str | os.PathLike) for path in paths)
+    return list(paths) if is_path else []
+
+
 def _check_twice(paths: Sequence[str]) -> None:
     """Raise if a file is there twice, also under two names (links, ``./``)."""
     first: dict[Any, str] = {}

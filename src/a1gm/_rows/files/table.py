@@ -21,11 +21,19 @@ from a1gm._base.words import counted, listed, shown
 from a1gm._rows.columns import Choice, Kind, choose, is_label
 from a1gm._rows.files import faults
 from a1gm._rows.files.sheet import SheetSource
-from a1gm._rows.files.source import FoundFiles, Source, TableOptions, open_input
+from a1gm._rows.files.source import (
+    FoundFiles,
+    Source,
+    TableOptions,
+    find_files,
+    open_input,
+    paths_in,
+)
 from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_numbers
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
 from a1gm._rows.labels import check_there, plain_text
+from a1gm._rows.rows import Rows, table_of
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -614,6 +622,44 @@ def read_whole(files: TableFiles, progress: Progress | None = None) -> Floats:
             piece.check_cells("raise")
             arrays.append(piece.values)
     return np.concatenate(arrays)
+
+
+def rows_in_memory(files: TableFiles, progress: Progress | None = None) -> Rows:
+    """Hold the table of files in memory, with its labels; cells are not checked."""
+    arrays: list[Floats] = []
+    with closing(files.pieces(progress=progress)) as pieces:
+        for first_row, piece in pieces:
+            if first_row == 0:
+                arrays = []
+            arrays.append(piece.values)
+    return replace(
+        table_of(np.concatenate(arrays)),
+        row_labels=files.row_labels,
+        col_labels=files.col_labels,
+        name=files.name,
+        choice=files.choice,
+    )
+
+
+def read_beside(given: Any, files: TableFiles) -> Any:
+    """Read weights that lie in files, by the columns of ``files``; others are as given.
+
+    A file that has none of these columns has one number per row.
+    """
+    paths = paths_in(given)
+    if not paths:
+        return given
+    other = TableFiles(find_files(paths), files.options)
+    known = other.first.names
+    columns = list(files.names) if {*known} & {*files.names} else None
+    ids = [name for name in files.id if name in known]
+    other = other.choosing(
+        columns=columns, exclude=(), id=ids or None, reason=f"{files.name} has"
+    )
+    rows = rows_in_memory(other)
+    if columns is None:  # its one column has another name
+        rows = replace(rows, col_labels=None)
+    return rows
 
 
 def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:
