@@ -20,13 +20,15 @@ from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import UNBOUNDED, Columns, Fates
 from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
+from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.table import Table, are_close
 from a1gm._observe.patterns import weighted_counts
 from a1gm._solve.cell_error import free_columns
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 
-MOST_COLUMNS = 6000  # the inverse then has 288 MB
+MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
+MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
 SMALLEST, LARGEST = 1e-140, 1e140
 FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
@@ -145,32 +147,54 @@ class Information:
         return Counts(n_cells, n_rows, n_cols, int(blocks.sum()))
 
     @cached_property
-    def inverse(self) -> Floats:
-        """A generalised inverse of S: that with the heaviest columns as the ground."""
-        m = len(self.h)
-        if m > MOST_COLUMNS:
+    def inverse(self) -> Covariance:
+        """A generalised inverse of S, from the smaller side of the network.
+
+        With the heaviest columns as the ground, or, of a table of many columns, the
+        heaviest patterns: ``diag(1/c) + B' K B``, where K is the same inverse for the
+        patterns, and B their shares in the fitted sums of the columns.
+        """
+        n, m = self.patterns.n_patterns, len(self.h)
+        is_thin = m > MOST_COLUMNS
+        if is_thin and (n > MOST_COLUMNS or n * m > MOST_NUMBERS):
             raise TableTooLargeError(
-                f"The errors of {m:,} columns need a table of {m:,} x {m:,} numbers; "
-                f"up to {MOST_COLUMNS:,} columns are possible. Transpose the table if "
-                "it has fewer rows than columns, or leave out columns."
+                f"The errors of a table of {m:,} columns whose rows have {n:,} "
+                f"patterns of holes need too many numbers: up to {MOST_COLUMNS:,} "
+                f"columns or patterns are possible, and {MOST_NUMBERS:,} cells of more "
+                "columns. Leave out rows or columns."
             )
-        between, sums = np.zeros((m, m)), np.zeros(m)
-        for some in self.patterns.stretches():
-            R = self.unit * self.patterns.row_sums[some]
-            Q, _ = self.shares(some)
-            sums += R @ Q
-            between += (Q * R[:, None]).T @ Q
+        if not is_thin:
+            between, sums = np.zeros((m, m)), np.zeros(m)
+            for some in self.patterns.stretches():
+                R = self.unit * self.patterns.row_sums[some]
+                Q, _ = self.shares(some)
+                sums += R @ Q
+                between += (Q * R[:, None]).T @ Q
+            return Covariance(self._grounded(between, sums, self.label, "Column"))
+        R = self.unit * self.patterns.row_sums
+        F = R[:, None] * self.by_pattern(lambda some: self.shares(some)[0])
+        c = F.sum(axis=0)
+        own = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
+        B = F * own
+        K = self._grounded(B @ F.T, F.sum(axis=1), self.component, "The pattern of row")
+        return Covariance(K, B, own)
+
+    def _grounded(
+        self, between: Floats, sums: Floats, label: SmallInts, side: str
+    ) -> Floats:
+        """Inverse of the Laplacian of one side, from the conductances between nodes."""
         between = (between + between.T) / 2.0
-        free = free_columns(np.where(sums != 0.0, self.label, -1), sums)
-        found: Floats = np.zeros((m, m))
+        free = free_columns(np.where(sums != 0.0, label, -1), sums)
+        found: Floats = np.zeros_like(between)
         found[np.ix_(free, free)] = _inverse(between, free)
         condition = found.diagonal() * between.sum(axis=1)
-        j = int(np.argmax(condition)) if m else 0
-        if m and not condition[j] <= LARGEST_CONDITION:
+        j = int(np.argmax(condition)) if len(condition) else 0
+        if len(condition) and not condition[j] <= LARGEST_CONDITION:
             if math.isnan(condition[j]):
                 self.check_size()  # sums below 1e-308 have lost their digits
+            at = j if side == "Column" else self.patterns.row_of(j)
             raise NotRepresentableError(
-                f"Column {j} (counted from 0) and its neighbours are linked to the "
+                f"{side} {at} (counted from 0) and its neighbours are linked to the "
                 f"rest of the table only by cells of about {1 / condition[j]:.0e} of "
                 "its sum: standard errors on one side of such a bridge are lost in the "
                 "rounding of float64. Leave these cells out (NaN): then each side is a "
@@ -326,23 +350,6 @@ class Information:
         axis = {"row": 1, "column": 0, "all": None}[by]
         has_total = (missing & ~has_none).any(axis)
         return np.atleast_1d(missing.any(axis) & ~has_total)
-
-
-def resistance(Q: Floats, covariance: Floats) -> Floats:
-    """The part of the columns in the variance of the logarithms of cells.
-
-    One row per row with shares Q, one column per column.
-    """
-    MQ = Q @ covariance
-    own = np.sum(MQ * Q, axis=1)[:, None]
-    found: Floats = covariance.diagonal() - 2.0 * MQ + own
-    return np.maximum(found, 0.0)
-
-
-def spread(directions: Floats, covariance: Floats) -> Floats:
-    """Variance of sums of logarithms of column factors, one per row of directions."""
-    found: Floats = np.sum((directions @ covariance) * directions, axis=1)
-    return np.maximum(found, 0.0)
 
 
 def _inverse(between: Floats, free: Any) -> Any:

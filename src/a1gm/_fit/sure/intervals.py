@@ -9,7 +9,8 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import Placed
-from a1gm._fit.sure.information import Information, resistance
+from a1gm._fit.sure.covariance import Covariance
+from a1gm._fit.sure.information import Information
 from a1gm._rows.read import AnyRows
 
 CELLS_AT_ONCE = 1 << 20  # of the rows that are handled together
@@ -20,7 +21,7 @@ class Holes:
     """The missing cells of rows that a fit can place."""
 
     info: Information
-    covariance: Floats  # of the logarithms of the column factors
+    covariance: Covariance  # of the logarithms of the column factors
     errors_dof: float  # of the covariance
     dispersion: float  # variance over mean of a cell
     source: AnyRows
@@ -34,17 +35,20 @@ class Holes:
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
         found = self.placed.values(i, j)
-        covariance = self.covariance * _widening(self.errors_dof, tail)
+        wider = _widening(self.errors_dof, tail)
         piece = i // max(1, CELLS_AT_ONCE // self.source.n_cols)
         for k in np.unique(piece):
             some = np.flatnonzero(piece == k)
             with np.errstate(all="ignore"):
-                of_log = self._log_variance(i[some], j[some], covariance)
+                of_log = self._log_variance(i[some], j[some], wider)
                 found[some] = _quantiles(found[some], of_log, self.dispersion, tail)
         return found
 
-    def _log_variance(self, i: Ints, j: Ints, covariance: Floats) -> Floats:
-        """Variance of the logarithm of the fitted value of cells."""
+    def _log_variance(self, i: Ints, j: Ints, wider: float) -> Floats:
+        """Variance of the logarithm of the fitted value of cells.
+
+        The part of the columns is ``wider`` times as large.
+        """
         info, first = self.info, int(i.min())
         rows = slice(first, int(i.max()) + 1)
         x = self.source.rows(rows)
@@ -64,7 +68,7 @@ class Holes:
             r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
             kinds, kind = np.unique(inside, axis=0, return_inverse=True)
             Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
-            G = resistance(Q, covariance)
+            G = wider * self.covariance.resistance(Q)
             out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
         return out
 

@@ -19,6 +19,7 @@ from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm._fit.place import kernel_sums
 from a1gm._fit.residuals import UNDERFLOW, absent_zeros, fitted_cells
+from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input
@@ -114,7 +115,7 @@ class Scatter:
         of_constants = float(sums[known] @ np.log(sums[known] / cells[known]))
         return 2.0 * (of_factors - of_constants)
 
-    def sandwich(self) -> Floats:
+    def sandwich(self) -> Covariance:
         """Covariance of the columns from the scatter of the rows' residuals: CR1.
 
         Each row goes through the inverse before it is squared: the residuals of a row
@@ -137,16 +138,22 @@ class Scatter:
         if isinstance(source, SparseRows) and source.absent == "zero":
             dense = (read_input(piece) for _, piece in source.in_pieces())
             pieces = (c for piece in dense for c in fitted_cells(columns, piece))
-        total = np.zeros((m, m))
+        inverse = self.info.inverse
+        is_thin = inverse.sides is not None
+        total, held = np.zeros((0 if is_thin else m, m)), []
         for cells in pieces:
             first = int(cells.i.min(initial=0))
             off = np.zeros((int(cells.i.max(initial=0)) + 1 - first, m))
             off[cells.i - first, cells.j] = cells.weight * (cells.x - cells.fitted)
-            off = off @ self.info.inverse
-            total += off.T @ off
+            off = inverse.product(off)
+            if is_thin:
+                held.append(off)
+            else:
+                total += off.T @ off
         few_rows = counts.rows / (counts.rows - 1)
         few_cells = (counts.cells - 1) / max(counts.cells - counts.columns, 1)
-        return few_rows * few_cells * total
+        rows = Covariance(None, np.concatenate(held)) if is_thin else Covariance(total)
+        return rows.times(few_rows * few_cells)
 
     # ------------------------------------------------------------------------ inside
     def _kernel_sum(self, of: Literal["divergence", "pearson"]) -> float | None:

@@ -27,14 +27,15 @@ from a1gm._fit.sure.arguments import (
     check_totals,
     generator_of,
 )
-from a1gm._fit.sure.information import Information, resistance, spread
+from a1gm._fit.sure.covariance import Covariance
+from a1gm._fit.sure.information import MOST_COLUMNS, Information
 from a1gm._fit.sure.intervals import Holes
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.table import LazyRows
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.labels import Lookup, paired
-from a1gm.exceptions import DataError, ParameterError
+from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 ROWS_AT_ONCE = 1 << 12  # with weights
 TOO_FEW = (
@@ -153,7 +154,7 @@ class Errors(ABC):
 
     dispersion: float
     dof: int
-    covariance: Floats
+    _covariance: Covariance  # of the logarithms of the column factors
     _scatter: Scatter
     _info: Information
     _unit: float  # of the Poisson's variance in the tests of fit
@@ -176,6 +177,19 @@ class Errors(ABC):
     @abstractmethod
     def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
         """Totals, their variances, and how many cells have no value."""
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the logarithms of the column factors."""
+        m = len(self._info.h)
+        if m > MOST_COLUMNS:
+            raise TableTooLargeError(
+                f"The covariance of {m:,} columns has {m:,} x {m:,} numbers; up to "
+                f"{MOST_COLUMNS:,} columns are possible. All other errors are there."
+            )
+        if self._covariance.sides is None and self._covariance.middle is not None:
+            return self._covariance.middle
+        return self._covariance.product(np.eye(m))
 
     # ---------------------------------------------------------------- tests of the fit
     @property
@@ -274,27 +288,38 @@ class Errors(ABC):
         self, by: By, pieces: Iterator[tuple[Floats, ...]]
     ) -> tuple[Floats, Floats]:
         """Totals of chosen cells by column, or of all, and their variances."""
-        m = len(self._info.h)
+        m, covariance = len(self._info.h), self._covariance
+        is_thin = covariance.sides is not None
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
-        away = np.zeros((m, m))
+        shared, away = np.zeros(m), np.zeros((0 if is_thin else m, m))
+        held: list[tuple[Floats, Floats]] = []
         for Q, H, W, U in pieces:
             value += W @ H
             own += U @ H**2
             total_own += float(U @ H.sum(axis=1) ** 2)
-            away += (H * W[:, None]).T @ Q
-        directions = np.diag(value) - away
-        if by == "column":
-            away = spread(directions, self.covariance)
-            return value, self.dispersion * own + away
-        away = spread(directions.sum(axis=0)[None], self.covariance)
-        return np.array([value.sum()]), self.dispersion * total_own + away
+            cells = H * W[:, None]
+            if by == "all":
+                shared += cells.sum(axis=1) @ Q
+            elif is_thin:
+                held.append((Q, cells))
+            else:
+                away += cells.T @ Q
+        if by == "all":
+            total = covariance.spread((value - shared)[None])
+            return np.array([value.sum()]), self.dispersion * total_own + total
+        if is_thin:
+            rows = map(np.concatenate, zip(*held, strict=True))
+            variance = covariance.of_column_totals(value, *rows)
+        else:
+            variance = covariance.spread(np.diag(value) - away)
+        return value, self.dispersion * own + variance
 
     def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> Iterator[Floats]:
         """Sums of chosen cells, variance due to the columns, and 1 / r, by row."""
         found = []
         for Q, H, _, U in pieces:
             k = H.sum(axis=1)
-            found.append((k, spread(H - k[:, None] * Q, self.covariance), U))
+            found.append((k, self._covariance.spread(H - k[:, None] * Q), U))
         return map(np.concatenate, zip(*found, strict=True))
 
     def _rows_of(self, rows: slice, F: Floats) -> tuple[Floats, ...]:
@@ -331,8 +356,9 @@ class Errors(ABC):
         if side == "row":
             value, variance = self._row_index(at)
         else:
-            C = self.covariance
-            variance = C.diagonal() - 2.0 * C[at] + C[at, at]
+            base_alone = np.zeros((1, len(info.h)))
+            base_alone[0, at] = 1.0
+            variance = self._covariance.resistance(base_alone)[0]
             value = info.h / info.h[at]
         value = np.where(block == block[at], value, np.nan)
         variance = np.maximum(variance, 0.0)
@@ -351,7 +377,7 @@ class Errors(ABC):
         w, r, pattern = info.every_row
         base, _ = info.shares(slice(int(pattern[at]), int(pattern[at]) + 1))
         of_pattern = info.by_pattern(
-            lambda some: spread(info.shares(some)[0] - base, self.covariance)
+            lambda some: self._covariance.spread(info.shares(some)[0] - base)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
@@ -418,10 +444,10 @@ class Uncertainty(Errors):
                 raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
         self._process, self._backend = self.dispersion, self._info.table.backend
         if robust:
-            self.covariance = scatter.sandwich()
+            self._covariance = scatter.sandwich()
             self._errors_dof = self._info.counts.rows - 1
         else:
-            self.covariance = self.dispersion * self._info.inverse
+            self._covariance = self._info.inverse.times(self.dispersion)
             self._errors_dof = math.inf
 
     def _finder(self, axis: Axis) -> Lookup:
@@ -450,7 +476,7 @@ class Uncertainty(Errors):
             for k in np.unique(pattern).tolist():
                 chosen = np.flatnonzero(pattern == k)
                 Q, _ = info.shares(slice(k, k + 1))
-                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
+                G[chosen] = self._covariance.resistance(Q)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
@@ -517,12 +543,13 @@ class Uncertainty(Errors):
         sums = weighted_counts(block[inside], info.h[inside], int(block.max()) + 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             p = np.nan_to_num(np.where(inside, info.h / sums[block], 0.0))
-        same = (info.label[:, None] == info.label) & inside
-        of_h = info.h * np.sqrt(spread(np.eye(len(p)) - same * p, self.covariance))
+        shares = np.where(info.label == np.arange(len(sums))[:, None], p, 0.0)
+        variance = self._covariance.resistance(shares)[block, np.arange(len(p))]
+        of_h = info.h * np.sqrt(variance)
 
         def of_patterns(some: slice) -> Floats:
             own = np.where(info.inside(info.component[some]), p, 0.0)
-            return spread(own - info.shares(some)[0], self.covariance)
+            return self._covariance.spread(own - info.shares(some)[0])
 
         def of_rows(start: int, stop: int) -> Floats:
             w, r, pattern = info.rows(np.arange(start, stop))
@@ -570,7 +597,7 @@ class Uncertainty(Errors):
         info = self._info
         info.check_size()
         rows = info.table.read(X, info.shape[1], weights, exposure)
-        errors = self.covariance, self._errors_dof, self.dispersion
+        errors = self._covariance, self._errors_dof, self.dispersion
         return Holes(info, *errors, *rows)
 
     def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:
