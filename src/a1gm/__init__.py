@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from a1gm._api.fit_many import fit_groups, fit_many
     from a1gm._api.pattern_table import PatternTable
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.many import ManyFits
+    from a1gm._fit.many import ManyFits, ManyUncertainty
     from a1gm._fit.pattern import MissingPattern
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Assessment",
     "ManyFits",
+    "ManyUncertainty",
     "MissingPattern",
     "NMMFFit",
     "PatternTable",
@@ -67,7 +68,7 @@ _NAMES = {
     "_api.fit_many": ("fit_groups", "fit_many"),
     "_api.pattern_table": ("PatternTable",),
     "_fit.fit": ("RankOneFit",),
-    "_fit.many": ("ManyFits",),
+    "_fit.many": ("ManyFits", "ManyUncertainty"),
     "_fit.pattern": ("MissingPattern",),
     "_fit.sure.uncertainty": ("Uncertainty",),
     "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),

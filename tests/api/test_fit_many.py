@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import a1gm
 from a1gm.exceptions import (
+    A1gmError,
     A1gmWarning,
     ConvergenceWarning,
     DataError,
@@ -336,3 +337,97 @@ def test_a_triangle_is_the_triangles_it_holds():
     rows, columns = many.to_frames()
     assert rows.columns.tolist()[:3] == ["Total", "column", "origin"]
     assert columns["development"].tolist()[:2] == [12, 24]
+
+
+# --------------------------------------------------------------------------- how sure
+def groups_of(backend=pd.DataFrame):
+    """Two groups with errors, and one without a degree of freedom."""
+    frame = long_of(np.concatenate([stack_of(2), np.full((1, 4, 3), nan)]))
+    few = pd.DataFrame(
+        [("P9", "a", "s1", 1.0), ("P9", "a", "s2", 2.0), ("P9", "b", "s1", 2.0)],
+        columns=frame.columns,
+    )
+    frame = pd.concat([frame, few])
+    return backend(frame.to_dict("list"))
+
+
+@pytest.mark.parametrize("backend", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_without_errors_are_listed_with_the_reason(backend):
+    many = a1gm.fit_groups(groups_of(backend), "protein", KEYS, "value")
+    with pytest.warns(
+        SkippedWarning, match=r"1 of 3 tables have no .*see u.failed.*P9"
+    ):
+        u = many.uncertainty()
+    assert list(u) == ["P0", "P1"]
+    assert list(u.failed) == ["P9"]
+    assert repr(u) == "ManyUncertainty(2 tables, 1 failed)"
+    assert "degrees of freedom" in u._repr_html_()
+    with pytest.raises(LabelError, match=r"no standard errors.*0 degrees of freedom"):
+        u["P9"]
+    with pytest.raises(LabelError, match="no table 'P7'"):
+        u["P7"]
+    totals = u.totals(by="column")
+    assert type(totals) is type(many.fill_long())
+    expected = [many[key].uncertainty().totals("column").se for key in u]
+    np.testing.assert_allclose(np.asarray(totals["se"]), np.concatenate(expected))
+    with pytest.warns(SkippedWarning):
+        filled = many.fill_long(interval=0.95)
+    lower = np.asarray(filled["lower"], float)
+    assert np.isnan(lower).tolist() == [False] * 4 + [True]
+    assert len(many.uncertainty("poisson")) == 3
+
+
+def test_an_index_needs_its_base_in_the_table():
+    frame = groups_of()
+    many = a1gm.fit_groups(frame[frame["protein"] != "P9"], "protein", KEYS, "value")
+    u = many.uncertainty()
+    assert len(u.index("s2")) == 6
+    with pytest.warns(SkippedWarning, match="1 of 2 tables are left out.*P1-0"):
+        assert len(u.index("P0-0", by="row")) == 4
+    with pytest.raises(LabelError):
+        u.index("other")
+    assert many[:1][0].uncertainty().index("s2").se[0] == u.index("s2")["se"][0]
+    stack = a1gm.fit_many(stack_of(2))
+    assert len(stack.uncertainty().totals("row", backend="pandas")) == 8
+    with pytest.raises(ParameterError, match="backend"):
+        stack.uncertainty().totals()
+
+
+def test_a_name_that_would_be_there_twice_is_refused():
+    frame = groups_of().rename(columns={"sample": "lower", "peptide": "se"})
+    many = a1gm.fit_groups(frame, "protein", ["se", "lower"], "value")
+    with pytest.raises(ParameterError, match="two columns 'se'"):
+        many.uncertainty(1.0).totals("row")
+    with pytest.raises(ParameterError, match="two columns 'lower'"):
+        many["P0"].fill_long(interval=0.9)
+
+
+# ----------------------------------------------------------------------------- saving
+def test_many_fits_are_saved_in_one_file(tmp_path):
+    frame = groups_of()
+    frame = pd.concat([frame, frame.iloc[:1].assign(protein="P8", value=-1.0)])
+    frame["day"] = 3
+    with pytest.warns(SkippedWarning):
+        many = a1gm.fit_groups(frame, ["protein", "day"], KEYS, "value")
+    many.save(tmp_path / "many.a1gm")
+    with pytest.raises(A1gmError, match="exists"):
+        many.save(tmp_path / "many.a1gm")
+    found = a1gm.load(tmp_path / "many.a1gm")
+    assert repr(found) == repr(many)
+    assert list(found) == list(many)
+    assert "value['P0-0', 's1'] = -1" in str(found.failed["P8", 3])
+    for one, other in zip(found.to_frames(), many.to_frames(), strict=True):
+        pd.testing.assert_frame_equal(one, other, check_dtype=False)
+    assert found["P1", 3].predict("P1-1", "s3") == many["P1", 3].predict("P1-1", "s3")
+    one, other = (each.uncertainty(2.0).totals("all") for each in (found, many))
+    pd.testing.assert_frame_equal(one, other, check_dtype=False)
+    with pytest.raises(ParameterError, match="loaded"):
+        found.fill_long()
+    stack = a1gm.fit_many(stack_of(3))
+    stack.save(tmp_path / "stack.a1gm")
+    assert list(a1gm.load(tmp_path / "stack.a1gm")) == [0, 1, 2]
+    same(a1gm.load(tmp_path / "stack.a1gm")[-1], stack_of(3)[2])
+    with pytest.warns(SkippedWarning):
+        none = a1gm.fit_many([[[nan]]])
+    with pytest.raises(ParameterError, match="nothing to save"):
+        none.save(tmp_path / "none.a1gm")

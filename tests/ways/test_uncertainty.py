@@ -6,6 +6,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import a1gm
@@ -177,3 +178,62 @@ def test_negative_cells(tmp_path):
     ):
         with pytest.raises(DataError, match="Mack's method"):
             fit.uncertainty()
+
+
+def cells_of(X, V=None):
+    """A long frame of all cells; missing ones have their weight, too."""
+    places = np.indices(X.shape).reshape(2, -1)
+    named = dict(zip(("row", "column"), places, strict=True))
+    V = np.ones(X.shape) if V is None else V
+    return pd.DataFrame({"by": "one", **named, "x": X.ravel(), "v": V.ravel()})
+
+
+LONG = {"keys": ["row", "column"], "value": "x"}
+
+
+@pytest.mark.parametrize("given", ["nothing", "weights", "exposure"])
+@pytest.mark.parametrize("table", ["random holes", "zeros", "two blocks"])
+def test_long_tables_and_groups_are_as_sure_as_wide_ones(table, given, tmp_path):
+    X = TABLES[table]
+    V = np.random.default_rng(5).uniform(0.5, 2.0, X.shape)
+    wide = a1gm.fit(X) if given == "nothing" else a1gm.fit(X, **{given: V})
+    right = wide.uncertainty(2.0)
+    names = {} if given == "nothing" else {given: "v"}
+    frame = cells_of(X, V)
+    long = a1gm.fit_long(frame, **LONG, **names)
+    many = a1gm.fit_groups(frame, by="by", **LONG, **names)
+    many.save(tmp_path / "many.a1gm")
+    fits = [long, many["one"]]
+    if given != "exposure":  # which is not saved
+        fits.append(a1gm.load(tmp_path / "many.a1gm")["one"])
+    for fit in fits:
+        u = fit.uncertainty(2.0)
+        for by in ("row", "column", "all"):
+            for cells in ("missing", "fitted"):
+                found, expected = u.totals(by, cells), right.totals(by, cells)
+                np.testing.assert_allclose(found.se, expected.se, rtol=RTOL)
+    u = many.uncertainty(2.0)
+    for by in ("row", "column", "all"):
+        frame = u.totals(by)
+        np.testing.assert_allclose(frame["se"], right.totals(by).se, rtol=RTOL)
+        assert frame["by"].eq("one").all()
+    np.testing.assert_allclose(u.index()["se"], right.index().se, rtol=RTOL)
+
+
+@pytest.mark.parametrize("given", ["nothing", "weights", "exposure"])
+def test_intervals_of_long_tables_and_groups_are_those_of_wide_ones(given):
+    X = TABLES["random holes"]
+    V = np.random.default_rng(5).uniform(0.5, 2.0, X.shape)
+    wide = a1gm.fit(X) if given == "nothing" else a1gm.fit(X, **{given: V})
+    bounds = wide.uncertainty().interval(X, 0.9)
+    names = {} if given == "nothing" else {given: "v"}
+    for found in (
+        a1gm.fit_long(cells_of(X, V), **LONG, **names),
+        a1gm.fit_groups(cells_of(X, V), by="by", **LONG, **names),
+    ):
+        every = found.fill_long(interval=0.9, only_missing=False)
+        filled = found.fill_long(interval=0.9)
+        for name, bound in zip(("lower", "upper"), bounds, strict=True):
+            np.testing.assert_allclose(every[name], bound.ravel(), rtol=RTOL)
+            np.testing.assert_allclose(filled[name], bound[np.isnan(X)], rtol=RTOL)
+        assert list(filled)[-3:] == ["x", "lower", "upper"]

@@ -14,8 +14,9 @@ import numpy as np
 from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.many import ManyFits
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.save import read_fit
+from a1gm._fit.save import ManyParts, read_model
 from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
@@ -216,8 +217,8 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
 
 
-def load(path: str | os.PathLike[str]) -> RankOneFit:
-    """Read a fit that ``fit.save(path)`` wrote.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fit that ``fit.save(path)`` wrote, or many by ``many.save(path)``.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
 
     Returns
     -------
-    RankOneFit
+    RankOneFit or ManyFits
         The same factors, certificate and fates of cells; the data
         themselves are not in the file. Names that are neither numbers nor text, such
         as periods and times, come back as text; their original types are accepted, too.
@@ -249,7 +250,10 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     array([[1., 2.],
            [2., 4.]])
     """
-    solved, rows, table, options = read_fit(path)
+    found = read_model(path)
+    if isinstance(found, ManyParts):
+        return ManyFits._of_parts(found)
+    solved, rows, table, options = found
     return RankOneFit(solved, rows, table, **options)
 
 

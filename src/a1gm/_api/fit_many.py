@@ -21,7 +21,7 @@ from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.many import ManyFits
+from a1gm._fit.many import ManyFits, warn_failed
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.labels import Names, text_of_label
@@ -36,7 +36,6 @@ from a1gm.exceptions import (
     EmptyLineWarning,
     ParameterError,
     See,
-    SkippedWarning,
     UndeterminedWarning,
     WeightsError,
 )
@@ -245,7 +244,8 @@ def fit_groups(
     ManyFits
         ``many[key]`` is the ``RankOneFit`` of a group; groups, rows and columns are in
         the order of their keys, as in ``fit_long``. ``many.to_frames()`` has all
-        factors, ``many.fill_long()`` all missing pairs of all groups, filled.
+        factors, ``many.fill_long()`` all missing pairs of all groups, filled,
+        ``many.uncertainty().totals()`` the totals of all groups with their errors.
 
     Warns
     -----
@@ -321,18 +321,9 @@ def fit_tables(
                     fit_rows(replace(table, **named), options, policy=policy)
                 except A1gmError as same:
                     failed[k] = same
+    by_key = {keys[k]: error for k, error in failed.items()}
+    warn_failed(by_key, len(tables), "could not be fitted", "many.failed")
     of_all = f"of {counted(len(tables), 'table')}"
-    if failed:
-        k = next(iter(failed))
-        warn_user(
-            SkippedWarning(
-                f"{len(failed):,} {of_all} could not be fitted",
-                See("many.failed"),
-                f". The first is {text_of_label(keys[k])}: ",
-                failed[k].all_parts,
-                count=len(failed),
-            )
-        )
     unsure = [k for k, fit in fits.items() if not fit._is_sure]
     for category, text_of, text in DOUBTS:
         doubtful = [keys[k] for k in unsure if text_of(fits[k])]

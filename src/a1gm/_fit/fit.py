@@ -50,7 +50,7 @@ from a1gm._fit.place import (
     with_exposure,
 )
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
-from a1gm._fit.save import save_fit
+from a1gm._fit.save import KIND, fit_to_arrays, save_model
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
@@ -668,15 +668,22 @@ class RankOneFit(Solution):
         return placed.factors
 
     def fill_long(
-        self, *, only_missing: bool = True, max_rows: int = 100_000_000
+        self,
+        *,
+        interval: float | None = None,
+        only_missing: bool = True,
+        max_rows: int = 100_000_000,
     ) -> Any:
         """The missing pairs of a long table with their values, long again.
 
         Parameters
         ----------
+        interval : float, optional
+            Add the columns ``lower`` and ``upper``, the bounds of
+            ``fit.uncertainty().interval`` at this level, such as 0.95.
         only_missing : bool, default=True
             Whether to give the missing pairs only; else all pairs, the observed ones
-            as they were.
+            as they were, with their values as bounds.
         max_rows : int, default=100,000,000
             More rows than this are refused, before any is made.
 
@@ -689,6 +696,9 @@ class RankOneFit(Solution):
 
         Raises
         ------
+        DataError, ParameterError
+            ``interval`` of a fit without ``uncertainty()``; or a column is called
+            ``lower`` or ``upper``.
         TableTooLargeError
             There would be more than ``max_rows`` rows; ``predict`` gives the values of
             the pairs that are needed.
@@ -703,13 +713,7 @@ class RankOneFit(Solution):
         >>> fit.fill_long().rows()
         [('bob', 2, 6.0)]
         """
-        return filled_long(
-            self._table,
-            self.shape,
-            self._fitted,
-            only_missing=only_missing,
-            max_rows=max_rows,
-        )
+        return filled_long(self, only_missing, max_rows, interval)
 
     def to_frames(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.
@@ -738,15 +742,13 @@ class RankOneFit(Solution):
         overwrite : bool, default=False
             Whether a file that is already there may be replaced.
         """
-        save_fit(
-            path,
-            self._solved,
-            self._rows,
-            self._without_data(),
-            overwrite=overwrite,
-            tol=float(self.tol),
-            on_undetermined=self._on_undetermined,
-        )
+        save_model(path, KIND, *self._to_arrays(), overwrite=overwrite)
+
+    def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """The fit as plain values and arrays, to be saved."""
+        options = {"tol": float(self.tol), "on_undetermined": self._on_undetermined}
+        table = self._without_data()
+        return fit_to_arrays(self._solved, self._rows, table, **options)
 
     def _without_data(self) -> Table:
         """The table without its data, for a fit that is saved or sent."""

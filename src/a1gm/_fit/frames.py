@@ -13,10 +13,8 @@ from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.place import cells_of
-from a1gm._fit.table import Table
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
-from a1gm._rows.read import AnyRows
 from a1gm.exceptions import (
     ParameterError,
     TableTooLargeError,
@@ -25,8 +23,10 @@ from a1gm.exceptions import (
 )
 
 MOST_SHOWN = 12  # numbers of a vector
+BOUNDS = "lower", "upper"  # columns of prediction intervals
 BACKENDS = ("pandas", "polars", "pyarrow")
 Fitted = Callable[..., Floats]
+Bounds = Callable[[Ints, Ints], tuple[Floats, Floats]]
 CELLS_AT_ONCE = 1 << 22
 KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
@@ -120,14 +120,23 @@ def labelled_frame(
 def long_frame(
     backend: str | None,
     keys: Sequence[tuple[Any, Any, AnyArray]],
-    columns: dict[Any, AnyArray],
+    names: Sequence[Any],
+    columns: Sequence[AnyArray],
 ) -> Any:
     """Make a frame of key columns, each distinct values and codes, and numbers.
 
-    Numbers that are NaN become null in libraries that have it.
+    ``names`` are those of the numbers. Numbers that are NaN become null in libraries
+    that have it.
     """
-    names = {name: taken(values, codes) for name, values, codes in keys}
-    return _make_frame({**names, **columns}, backend, nan_to_null=True)
+    made = {name: taken(values, codes) for name, values, codes in keys}
+    for name, column in zip(names, columns, strict=True):
+        if name in made:
+            raise ParameterError(
+                f"The frame would have two columns {name!r}: one of the data and one "
+                "of the result. Rename the column of the data."
+            )
+        made[name] = column
+    return _make_frame(made, backend, nan_to_null=True)
 
 
 def _make_frame(
@@ -225,26 +234,21 @@ def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key
 
 # ------------------------------------------------------------------------ filling
 def filled_long(
-    table: Table,
-    shape: tuple[int, int],
-    fitted: Fitted,
-    *,
-    only_missing: bool,
-    max_rows: int,
+    fit: Any, only_missing: bool, max_rows: int, interval: float | None
 ) -> Any:
     """Make a long frame of the missing pairs, or of all, with their values."""
-    source = table.source
+    table, shape = fit._table, fit.shape
     if table.long is None:
         raise ParameterError(
             "This fit is not one of a long table. fit.impute(X) fills the table that "
             "was fitted; a1gm.fit_long fits a long one."
         )
-    if source is None:
+    if table.source is None:
         raise ParameterError(
             "This fit was loaded or unpickled, and the data are not in the file. "
             "fit.predict(frame) gives the fitted values of the pairs in a frame."
         )
-    n_known = sum(len(i) for i, _, _ in cells_of(source))
+    n_known = sum(len(i) for i, _, _ in cells_of(table.source))
     n_rows = shape[0] * shape[1] - (n_known if only_missing else 0)
     if n_rows > max_rows:
         raise TableTooLargeError(
@@ -253,25 +257,34 @@ def filled_long(
             f"{max_rows:,}. fit.predict(frame) gives the values of the pairs that are "
             "needed; or raise max_rows."
         )
-    parts = list(filled_pairs(source, fitted, only_missing))
-    rows, cols, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)
+    parts = list(filled_pairs(fit, only_missing, bounds))
+    rows, cols, *values = (np.concatenate(part) for part in zip(*parts, strict=True))
     assert table.key_values is not None
-    keys = zip(table.long[:2], table.key_values, (rows, cols), strict=True)
-    return long_frame(table.backend, list(keys), {table.long[2]: values})
+    keys = list(zip(table.long[:2], table.key_values, (rows, cols), strict=True))
+    names = table.long[2], *BOUNDS[: len(values) - 1]
+    return long_frame(table.backend, keys, names, values)
 
 
 def filled_pairs(
-    source: AnyRows, fitted: Fitted, only_missing: bool
-) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield rows, columns and values of pairs, some rows at a time."""
+    fit: Any, only_missing: bool, bounds: Bounds | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows, columns, values and, where asked for, bounds, some rows at a time.
+
+    Both bounds of an observed pair are its value.
+    """
+    source = fit._table.source
     step = max(1, CELLS_AT_ONCE // source.n_cols)
     for start in range(0, source.n_rows, step):
         x = source.rows(slice(start, min(start + step, source.n_rows)))
-        missing = np.isnan(x)
-        rows, cols = np.nonzero(missing)
-        x[rows, cols] = fitted(rows + start, cols)
-        if only_missing:
-            yield rows + start, cols, x[rows, cols]
-        else:
+        chosen = np.isnan(x)
+        rows, cols = np.nonzero(chosen)
+        pairs = rows + start, cols
+        found = [fit._fitted(*pairs), *(bounds(*pairs) if bounds else ())]
+        if not only_missing:
+            tables = [x.copy() for _ in found]
+            for table, values in zip(tables, found, strict=True):
+                table[chosen] = values
             rows, cols = (np.ravel(places) for places in np.indices(x.shape))
-            yield rows + start, cols, x.ravel()
+            pairs, found = (rows + start, cols), [table.ravel() for table in tables]
+        yield *pairs, *found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from itertools import islice
@@ -10,14 +11,40 @@ from typing import Any, overload
 
 import numpy as np
 
-from a1gm._base.types import AnyArray
+from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.frames import FactorFrames, check_backend, filled_pairs, long_frame
+from a1gm._fit.frames import (
+    BOUNDS,
+    Bounds,
+    FactorFrames,
+    check_backend,
+    filled_pairs,
+    long_frame,
+)
 from a1gm._fit.messages import html_grid
+from a1gm._fit.save import KIND_OF_MANY, ManyParts, many_to_arrays, save_model
+from a1gm._fit.sure.arguments import (
+    Axis,
+    By,
+    Dispersion,
+    Which,
+    check_dispersion,
+    check_level,
+    check_totals,
+)
+from a1gm._fit.sure.uncertainty import Uncertainty
+from a1gm._observe.codec import labels_to_json
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.long import Side
-from a1gm.exceptions import A1gmError, LabelError, ParameterError
+from a1gm.exceptions import (
+    A1gmError,
+    LabelError,
+    ParameterError,
+    See,
+    SkippedWarning,
+)
 
 MOST_SHOWN = 12  # tables in a notebook
 
@@ -54,6 +81,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         self._backend, self._value = backend, value
         self._named: set[int] = set()
         self._parts = parts or [("table", _array_of(keys), np.arange(len(keys)))]
+        self._failed = failed
         self.failed: dict[Any, A1gmError] = {
             keys[k]: error for k, error in failed.items()
         }
@@ -70,21 +98,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __getitem__(self, key: Any) -> RankOneFit | list[RankOneFit]:
         if isinstance(key, slice):
             return [self[own] for own in self._all_keys[key]]
-        n = len(self._all_keys)
-        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
-            key = key + n if -n <= key < 0 else key
-        k = self._places.get(key)
-        if k is None:
-            why = self.failed.get(key)
-            if why is not None:
-                raise LabelError(
-                    f"The table {text_of_label(key)} could not be fitted: {why}"
-                )
-            raise LabelError(
-                f"There is no table {text_of_label(key)} among these "
-                f"{counted(n, 'table')}; list(many) names those that "
-                "were fitted, many.failed those that were not."
-            )
+        k = self._places[self._key(key)]
         fit = self._fits[k]
         if k not in self._named:  # names are made for the tables that are looked at
             rows, columns, long = self._rows, self._columns, dict[str, Any]()
@@ -95,6 +109,24 @@ class ManyFits(Mapping[Any, RankOneFit]):
             fit._name(rows.labels(k), columns.labels(k), **long)
             self._named.add(k)
         return fit
+
+    def _key(self, key: Any) -> Any:
+        """The key of a table that was fitted; raises LabelError for any other."""
+        n = len(self._all_keys)
+        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
+            key = key + n if -n <= key < 0 else key
+        if key in self._places:
+            return key
+        why = self.failed.get(key)
+        if why is not None:
+            raise LabelError(
+                f"The table {text_of_label(key)} could not be fitted: {why}"
+            )
+        raise LabelError(
+            f"There is no table {text_of_label(key)} among these "
+            f"{counted(n, 'table')}; list(many) names those that "
+            "were fitted, many.failed those that were not."
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._places)
@@ -131,68 +163,182 @@ class ManyFits(Mapping[Any, RankOneFit]):
         2      1       0        0.50          0
         3      1       1        0.50          0
         """
-        backend = backend or self._backend
-        check_backend(backend)
-        rows = self._frame(backend, "row", self._rows)
-        return FactorFrames(rows, self._frame(backend, "col", self._columns))
+        return FactorFrames(
+            self._factors(backend, "row", self._rows),
+            self._factors(backend, "col", self._columns),
+        )
 
-    def _frame(self, backend: str | None, what: str, side: Side) -> Any:
-        names, none = (f"{what}_factor", f"{what}_block"), np.zeros(0, np.int64)
-        found: list[tuple[Any, ...]] = [
-            (none, none, np.zeros(0), np.zeros(0, np.int32))
-        ]
-        for k, fit in self._fits.items():
-            codes = side.codes[side.of(k)]
-            numbers = (getattr(fit, name) for name in names)
-            found.append((np.full(len(codes), k), codes, *numbers))
-        tables, codes, *columns = (np.concatenate(p) for p in zip(*found, strict=True))
-        values: Any = side.values
-        if values is None:
-            values = np.arange(codes.max(initial=-1) + 1)
-        keys = [*self._key_columns(tables), (side.name, values, codes)]
-        return long_frame(backend, keys, dict(zip(names, columns, strict=True)))
+    def _factors(self, backend: str | None, what: str, side: Side) -> Any:
+        names = f"{what}_factor", f"{what}_block"
+        parts = (
+            (k, side.codes[side.of(k)], *(getattr(fit, name) for name in names))
+            for k, fit in self._fits.items()
+        )
+        return self._stacked(backend, (side,), names, parts)
 
-    def _key_columns(self, tables: AnyArray) -> list[tuple[Any, Any, AnyArray]]:
-        """The keys of tables as columns, one for each part of the keys."""
-        return [(name, values, codes[tables]) for name, values, codes in self._parts]
+    def _stacked(
+        self,
+        backend: str | None,
+        sides: Sequence[Side],
+        names: Sequence[Any],
+        parts: Iterable[tuple[Any, ...]],
+    ) -> Any:
+        """Make a frame of the keys of tables, names on some sides, and numbers.
 
-    def fill_long(self, *, only_missing: bool = True) -> Any:
+        A part has the place of its table, the codes of the names, and the numbers.
+        """
+        check_backend(backend := backend or self._backend)
+        none = np.zeros(0, np.int64)
+        found = [(np.full(len(own[-1]), k), *own) for k, *own in parts]
+        found = found or [(none, *[none] * len(sides), *[np.zeros(0)] * len(names))]
+        tables, *columns = (np.concatenate(part) for part in zip(*found, strict=True))
+        keys = [(name, values, codes[tables]) for name, values, codes in self._parts]
+        for side in sides:
+            codes, values = columns.pop(0), side.values
+            if values is None:
+                values = np.arange(codes.max(initial=-1) + 1)
+            keys.append((side.name, values, codes))
+        return long_frame(backend, keys, names, columns)
+
+    def fill_long(
+        self, *, interval: float | None = None, only_missing: bool = True
+    ) -> Any:
         """The missing pairs of all groups with their values, long again.
 
         Parameters
         ----------
+        interval : float, optional
+            Add the columns ``lower`` and ``upper``: prediction intervals at this
+            level, such as 0.95; missing in groups without ``uncertainty()``.
         only_missing : bool, default=True
             Whether to give the missing pairs only; else all pairs, the observed ones
-            as they were.
+            as they were, with their values as bounds.
 
         Returns
         -------
         frame
             Of the library and with the column names of the frame that was fitted.
             Groups that could not be fitted are left out.
+
+        Warns
+        -----
+        SkippedWarning
+            Some groups have no intervals.
         """
         if self._value is None:
             raise ParameterError(
                 "These are not the groups of a long table. many[key].impute(X) fills a "
                 "table; a1gm.fit_groups fits long tables."
             )
-        none = np.zeros(0, np.int64)
-        found: list[tuple[Any, ...]] = [(none, none, none, np.zeros(0))]
+        if self._fits and all(fit._table.source is None for fit in self.values()):
+            raise ParameterError(
+                "These fits were loaded or unpickled, and the data are not in the "
+                "file. many[key].predict(rows, columns) gives fitted values."
+            )
+        names, bounds = [self._value], dict[Any, Bounds | None]()
+        if interval is not None:
+            check_level(interval, "interval")
+            names, bounds = [self._value, *BOUNDS], dict.fromkeys(self, _no_bounds)
+            bounds |= {
+                key: own._own_bounds(interval)
+                for key, own in self.uncertainty().items()
+            }
         sides = self._rows, self._columns
-        for k, fit in self._fits.items():
-            pairs = filled_pairs(fit._table.source, fit._fitted, only_missing)
-            for i, j, values in pairs:
-                rows, cols = (side.codes[side.of(k)] for side in sides)
-                found.append((np.full(len(values), k), rows[i], cols[j], values))
-        tables, *both, values = (np.concatenate(p) for p in zip(*found, strict=True))
-        keys = self._key_columns(tables)
-        for side, codes in zip(sides, both, strict=True):
-            keys.append((side.name, side.values, codes))
-        return long_frame(self._backend, keys, {self._value: values})
 
+        def parts() -> Iterator[tuple[Any, ...]]:
+            for key, k in self._places.items():
+                rows, cols = (side.codes[side.of(k)] for side in sides)
+                found = filled_pairs(self._fits[k], only_missing, bounds.get(key))
+                for i, j, *values in found:
+                    yield k, rows[i], cols[j], *values
+
+        return self._stacked(None, sides, names, parts())
+
+    # ---------------------------------------------------------------------- how sure
+    def uncertainty(
+        self, dispersion: Dispersion = "pearson", *, robust: bool = False
+    ) -> ManyUncertainty:
+        """Uncertainty of every fit: ``many.uncertainty()[key]`` is an ``Uncertainty``.
+
+        Parameters
+        ----------
+        dispersion, robust
+            As in ``fit.uncertainty``, for each table.
+
+        Returns
+        -------
+        ManyUncertainty
+            A mapping like this one, whose ``failed`` has the tables without errors,
+            each with the reason; ``totals`` and ``index`` of all tables are frames.
+
+        Warns
+        -----
+        SkippedWarning
+            Some tables have no errors, such as those without a degree of freedom.
+        """
+        check_dispersion(dispersion)
+        found: dict[Any, Uncertainty] = {}
+        failed: dict[Any, A1gmError] = {}
+        for key, fit in self.items():
+            try:
+                found[key] = fit.uncertainty(dispersion, robust=robust)
+            except A1gmError as error:
+                failed[key] = error
+        warn_failed(failed, len(self), "have no standard errors", "u.failed")
+        return ManyUncertainty(self, found, failed)
+
+    # ------------------------------------------------------------------------ saving
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fits to one file, to be read by ``a1gm.load``.
+
+        The data are not in it; of the tables that could not be fitted the reasons are.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to; written whole or not at all.
+        overwrite : bool, default=False
+            Whether a file that is already there may be replaced.
+        """
+        if not self._fits:
+            raise ParameterError("No table was fitted: there is nothing to save.")
+        fits = {k: fit._to_arrays() for k, fit in self._fits.items()}
+        for content, _ in fits.values():  # kept once for all
+            content["labels"] |= {"rows": None, "columns": None, "long": None}
+        content, arrays = many_to_arrays(
+            fits,
+            self._parts,
+            (self._rows, self._columns),
+            has_keys=not isinstance(self._all_keys, range),
+            backend=self._backend,
+            value=None if self._value is None else labels_to_json([self._value]),
+            failed={k: str(error) for k, error in self._failed.items()},
+        )
+        save_model(path, KIND_OF_MANY, content, arrays, overwrite=overwrite)
+
+    @classmethod
+    def _of_parts(cls, found: ManyParts) -> ManyFits:
+        """The fits of a file."""
+        fits = {
+            k: RankOneFit(solved, rows, table, **options)
+            for k, (solved, rows, table, options) in found.fits.items()
+        }
+        labels = [values[codes].tolist() for _, values, codes in found.keys]
+        n, plain = len(labels[0]), found.plain
+        keys = list(zip(*labels, strict=True)) if len(labels) > 1 else labels[0]
+        return cls(
+            keys if plain["has_keys"] else range(n),
+            fits,
+            {k: A1gmError(why) for k, why in plain["failed"].items()},
+            *found.sides,
+            parts=found.keys,
+            backend=plain["backend"],
+            value=plain["value"] and plain["value"][0],
+        )
+
+    # -------------------------------------------------------------------- appearance
     def __repr__(self) -> str:
-        failed = f", {len(self.failed):,} failed" if self.failed else ""
-        return f"ManyFits({counted(len(self), 'table')}{failed})"
+        return _in_words(self)
 
     def _repr_html_(self) -> str:
         grid = [["table", "rows x columns", "missing cells", "solver", "certificate"]]
@@ -202,6 +348,152 @@ class ManyFits(Mapping[Any, RankOneFit]):
             words = shape, missing, fit.solver, f"{fit.certificate:.1e}"
             grid.append([text_of_label(key), *words])
         return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
+
+
+class ManyUncertainty(Mapping[Any, Uncertainty]):
+    """How sure many fits are. Made by ``many.uncertainty()``.
+
+    A mapping of the tables that have errors: ``u[key]`` is an ``Uncertainty``, whose
+    ``interval`` bounds the missing cells of a table; ``many.fill_long(interval=0.95)``
+    has those of all groups.
+
+    Attributes
+    ----------
+    failed : dict
+        The keys of the fitted tables without errors, each with the reason.
+    """
+
+    def __init__(
+        self,
+        many: ManyFits,
+        found: dict[Any, Uncertainty],
+        failed: dict[Any, A1gmError],
+    ) -> None:
+        self._many, self._found, self.failed = many, found, failed
+
+    def __getitem__(self, key: Any) -> Uncertainty:
+        key = self._many._key(key)
+        if key in self.failed:
+            raise LabelError(
+                f"The table {text_of_label(key)} has no standard errors: "
+                f"{self.failed[key]}"
+            )
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def totals(
+        self, by: By = "row", cells: Which = "missing", *, backend: str | None = None
+    ) -> Any:
+        """Totals of the fitted values of every table, with their errors, as one frame.
+
+        Parameters
+        ----------
+        by, cells
+            As in ``Uncertainty.totals``.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the tables were not frames.
+
+        Returns
+        -------
+        frame
+            A line for every total: the key of its table, the name of the row or column,
+            ``value``, ``se``, ``se_estimation`` and ``se_process``.
+        """
+        check_totals(by, cells)
+        names = "value", "se", "se_estimation", "se_process"
+        return self._frame(backend, by, names, lambda u: u.totals(by, cells))
+
+    def index(
+        self, base: Any = 0, by: Axis = "column", *, backend: str | None = None
+    ) -> Any:
+        """Factors of every table relative to one of them, with errors, as one frame.
+
+        Parameters
+        ----------
+        base, by
+            As in ``Uncertainty.index``, in each table.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the tables were not frames.
+
+        Returns
+        -------
+        frame
+            A line for every column (or row): the key of its table, its name, ``value``
+            and ``se``.
+
+        Warns
+        -----
+        SkippedWarning
+            Some tables do not have the base; they are left out.
+        """
+        return self._frame(backend, by, ("value", "se"), lambda u: u.index(base, by))
+
+    def _frame(
+        self,
+        backend: str | None,
+        by: By,
+        names: tuple[str, ...],
+        compute: Callable[[Uncertainty], Any],
+    ) -> Any:
+        many = self._many
+        sides = {"row": (many._rows,), "column": (many._columns,)}.get(by, ())
+        failed: dict[Any, A1gmError] = {}
+        parts = []
+        for key, own in self.items():
+            k = many._places[key]
+            try:
+                found = compute(own)
+            except LabelError as error:
+                failed[key] = error
+                continue
+            codes = [side.codes[side.of(k)] for side in sides]
+            parts.append((k, *codes, *(getattr(found, name) for name in names)))
+        if failed and not parts:
+            raise next(iter(failed.values()))
+        warn_failed(failed, len(self), "are left out")
+        return many._stacked(backend, sides, names, parts)
+
+    def __repr__(self) -> str:
+        return _in_words(self)
+
+    def _repr_html_(self) -> str:
+        grid = [["table", "dispersion", "degrees of freedom"]]
+        for key, own in islice(self.items(), MOST_SHOWN):
+            grid.append([text_of_label(key), f"{own.dispersion:.6g}", f"{own.dof:,}"])
+        return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
+
+
+def _in_words(many: Any) -> str:
+    failed = f", {len(many.failed):,} failed" if many.failed else ""
+    return f"{type(many).__name__}({counted(len(many), 'table')}{failed})"
+
+
+def _no_bounds(rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
+    """Return unknown bounds, of a table without errors."""
+    return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+
+
+def warn_failed(
+    failed: dict[Any, A1gmError], n: int, what: str, see: str | None = None
+) -> None:
+    """Warn of the tables that are left out of an answer."""
+    if not failed:
+        return
+    key, error = next(iter(failed.items()))
+    warn_user(
+        SkippedWarning(
+            f"{len(failed):,} of {counted(n, 'table')} {what}",
+            *([See(see)] if see else []),
+            f". The first is {text_of_label(key)}: ",
+            error.all_parts,
+            count=len(failed),
+        )
+    )
 
 
 def _array_of(values: Sequence[Any]) -> AnyArray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,22 +20,38 @@ from a1gm._base.words import shown
 from a1gm._fit.table import STATISTICS, FitRows, Table
 from a1gm._observe.codec import (
     from_arrays,
+    join_arrays,
     labels_from_json,
     labels_to_json,
     read_archive,
+    split_arrays,
     to_arrays,
     write_archive,
 )
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice
+from a1gm._rows.long import Side, labels_of
 from a1gm._solve.components import Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import FileFormatError, MissingFileError
 
-KIND = "RankOneFit"
+KIND, KIND_OF_MANY = "RankOneFit", "ManyFits"
 #: What a fit is made of: the solution, its rows and table, and options.
 Parts: TypeAlias = tuple[Solved, FitRows, Table, dict[str, Any]]
+#: A part of the keys of tables: its name, distinct values, and the code of each table.
+KeyPart: TypeAlias = tuple[Any, Any, AnyArray]
+
+
+class ManyParts(NamedTuple):
+    """What many fits are made of; their places are among all tables."""
+
+    fits: dict[int, Parts]
+    keys: list[KeyPart]
+    sides: list[Side]
+    plain: dict[str, Any]
+
+
 _need = partial(need, "a fit")
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 TRUTHS = ("takes_negatives", "is_weighted", "is_exposed")
@@ -42,16 +59,23 @@ PLAIN = ("absent", "backend", *TRUTHS, *STATISTICS)
 
 
 # ------------------------------------------------------------------------- writing
-def save_fit(
+def save_model(
     path: str | os.PathLike[str],
-    solved: Solved,
-    rows: FitRows,
-    table: Table,
+    kind: str,
+    content: dict[str, Any],
+    arrays: dict[str, AnyArray],
     *,
     overwrite: bool,
-    **options: Any,
 ) -> None:
-    """Write the parts of a fit to a file, whole or not at all."""
+    """Write a fit, or many, to a file, whole or not at all."""
+    with atomic_write(path, overwrite=overwrite) as file:
+        write_archive(file, kind, content, arrays, version=__version__)
+
+
+def fit_to_arrays(
+    solved: Solved, rows: FitRows, table: Table, **options: Any
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the parts of a fit as plain values and arrays."""
     is_held, choice = rows.is_held, table.choice
     labels = {
         "rows": table.row_labels if is_held else None,
@@ -76,19 +100,41 @@ def save_fit(
         parts["components"] = solved.components
     for part, value in parts.items():
         content[part] = to_arrays(part, value, arrays)
-    with atomic_write(path, overwrite=overwrite) as file:
-        write_archive(file, KIND, content, arrays, version=__version__)
+    return content, arrays
+
+
+def many_to_arrays(
+    fits: dict[int, tuple[dict[str, Any], dict[str, AnyArray]]],
+    keys: Sequence[KeyPart],
+    sides: tuple[Side, Side],
+    **plain: Any,
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return many fits, by their places, as plain values and arrays."""
+    contents, own = zip(*fits.values(), strict=True)
+    shapes, arrays = join_arrays(own)
+    arrays["places"] = np.array(list(fits), np.int64)
+    content = {"fits": contents, "shapes": shapes, **plain, "keys": [], "sides": []}
+    for k, (name, values, codes) in enumerate(keys):
+        content["keys"].append(labels_to_json([name, *labels_of(values)]))
+        arrays[f"keys.{k}"] = codes
+    for k, side in enumerate(sides):
+        names = None if side.values is None else labels_of(side.values)
+        content["sides"].append([labels_to_json([side.name]), labels_to_json(names)])
+        arrays[f"codes.{k}"], arrays[f"ends.{k}"] = side.codes, side.ends
+    return content, arrays
 
 
 # ------------------------------------------------------------------------- reading
-def read_fit(path: str | os.PathLike[str]) -> Parts:
-    """Read the parts of a fit, each of them checked."""
+def read_model(path: str | os.PathLike[str]) -> Parts | ManyParts:
+    """Read the parts of a fit, or of many, each of them checked."""
     place = Path(path)
     if is_special(place):
         raise _refusal(place, "it is a pipe or a device", "Name a file.")
     try:
-        with read_archive(place, place.stat().st_size, KIND) as (content, arrays):
-            return _parts_of(content, arrays)
+        size = place.stat().st_size
+        with read_archive(place, size, KIND, KIND_OF_MANY) as (content, arrays):
+            is_one = content["kind"] == KIND
+            return (_parts_of if is_one else _many_of)(content, arrays)
     except FileNotFoundError:
         raise MissingFileError(
             f"{shown(place)} does not exist. Check the path of the model file."
@@ -125,6 +171,53 @@ def _parts_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
     _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
     _need(how in ("warn", "raise", "ignore"), "on_undetermined")
     return Solved(factors, patterns, components), rows, table, options
+
+
+def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
+    plain = {name: content[name] for name in ("has_keys", "backend", "value", "failed")}
+    _need(plain["backend"] in BACKENDS, "backend")
+    _need(isinstance(plain["has_keys"], bool), "has_keys")
+    plain["value"] = labels_from_json(plain["value"], 1, unique=True)
+    keys: list[KeyPart] = []
+    for k, (name, *names) in enumerate(content["keys"]):
+        _need_codes(arrays[f"keys.{k}"], len(names), "keys")
+        keys.append((name, _array_of(names), arrays[f"keys.{k}"]))
+    n = len(keys[0][2])
+    _need(all(len(codes) == n for *_, codes in keys), "keys")
+    sides = [_side_of(k, own, n, arrays) for k, own in enumerate(content["sides"])]
+    lengths = np.stack([np.diff(side.ends) for side in sides])
+    fits: dict[int, Parts] = {}
+    places, own = arrays["places"].tolist(), split_arrays(content["shapes"], arrays)
+    for k, one, some in zip(places, content["fits"], own, strict=True):
+        _need(is_count(k, len(fits), n), "places")
+        fits[k] = _parts_of(one, some)
+        solved, rows, *_ = fits[k]
+        size = [rows.n_rows, solved.statistics.n_cols]
+        _need(lengths[:, k].tolist() == size, "the sizes of tables")
+    plain["failed"] = {int(k): str(why) for k, why in plain["failed"].items()}
+    _need(fits.keys() | plain["failed"].keys() == set(range(n)), "failed")
+    return ManyParts(fits, keys, sides, plain)
+
+
+def _side_of(k: int, content: Any, n: int, arrays: dict[str, AnyArray]) -> Side:
+    (name,), names = content
+    ends, codes = arrays[f"ends.{k}"], arrays[f"codes.{k}"]
+    _need(is_array(ends, "i8", (n + 1,)) and ends[0] == 0, "ends")
+    _need(bool((np.diff(ends) >= 0).all()) and ends[-1] == len(codes), "ends")
+    _need_codes(codes, len(codes) if names is None else len(names), "codes")
+    return Side(name, ends, codes, None if names is None else _array_of(names))
+
+
+def _need_codes(codes: Any, most: int, name: str) -> None:
+    _need(is_array(codes, "i8", (len(codes),)), name)
+    _need(not ((codes < 0) | (codes >= most)).any(), name)
+
+
+def _array_of(names: list[Any]) -> AnyArray:
+    """Labels of one type as an array of it, others as objects."""
+    names = labels_from_json(names, len(names), unique=False) or []
+    kinds = {type(name) for name in names}
+    return np.array(names, None if kinds in ({int}, {float}) else object)
 
 
 def _table_of(

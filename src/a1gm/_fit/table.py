@@ -207,7 +207,7 @@ class Table:
             return rows
         raise ParameterError(text)
 
-    def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
+    def exposures(self, shape: tuple[int, int], given: Any = None) -> AnyRows | None:
         """Exposures of all cells of the fitted table; None where it had none."""
         if given is not None:
             like = Rows([], *shape, self.row_labels, self.col_labels)
@@ -215,8 +215,8 @@ class Table:
             return found.weights  # type: ignore[no-any-return]
         if not self.is_exposed:
             return None
-        if isinstance(self.weights, Rows):
-            return self.weights
+        if isinstance(self.weights, Rows) or (self.weights and self.long):
+            return self.weights  # of a long table: unknown where no row has it
         raise self._lacks_exposure()
 
     def exposure_at(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import IO, Any, TypeVar
@@ -63,17 +65,18 @@ def write_archive(
 
 @contextmanager
 def read_archive(
-    file: Any, size: int, kind: str
+    file: Any, size: int, *kinds: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, AnyArray]]]:
     """Read content and arrays of an archive of ``size`` bytes.
 
+    The content has the ``kind`` of the archive, which is one of ``kinds``.
     Whatever the body raises on decoding them is an error of the archive: a
     FileFormatError with the reason alone, to which the caller adds what was read.
     """
     try:
         with zipfile.ZipFile(file) as archive:
             _check_ends(archive)
-            content = _read_content(archive, size, kind)
+            content = _read_content(archive, size, kinds)
             arrays = {
                 name.removesuffix(".npy"): _read_array(archive, name, size)
                 for name in archive.namelist()
@@ -88,7 +91,8 @@ def read_archive(
         raise FileFormatError("there is not enough memory for it") from error
     except Exception as error:  # there is no list of what foreign bytes can cause
         why = f"{type(error).__name__}: {error}"
-        raise FileFormatError(f"its parts do not make a {kind} ({why})") from error
+        what = " or ".join(kinds)
+        raise FileFormatError(f"its parts do not make a {what} ({why})") from error
 
 
 def _check_ends(archive: zipfile.ZipFile) -> None:
@@ -101,7 +105,9 @@ def _check_ends(archive: zipfile.ZipFile) -> None:
         raise FileFormatError("there are other bytes before or behind it")
 
 
-def _read_content(archive: zipfile.ZipFile, size: int, kind: str) -> Any:
+def _read_content(
+    archive: zipfile.ZipFile, size: int, kinds: tuple[str, ...]
+) -> dict[str, Any]:
     for entry in archive.infolist():
         # Stored entries cannot be larger than the file: no bomb to unpack.
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
@@ -114,9 +120,10 @@ def _read_content(archive: zipfile.ZipFile, size: int, kind: str) -> Any:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FileFormatError("its header is not that of a1gm")
     _check_version(header)
-    if header["kind"] != kind:
-        raise FileFormatError(f"it holds a {header['kind']!r}, not a {kind!r}")
-    return header["content"]
+    if header["kind"] not in kinds:
+        what = " or ".join(map(repr, kinds))
+        raise FileFormatError(f"it holds a {header['kind']!r}, not a {what}")
+    return {**header["content"], "kind": header["kind"]}
 
 
 def _check_version(header: dict[str, Any]) -> None:
@@ -169,6 +176,41 @@ def from_arrays(
         if name in arrays:
             values[field.name] = arrays[name]
     return kind(**values)
+
+
+def join_arrays(
+    parts: Sequence[Mapping[str, AnyArray]],
+) -> tuple[list[dict[str, list[int]]], dict[str, AnyArray]]:
+    """Join the arrays of many parts by name and type; return the shapes in each, too.
+
+    An entry of an archive costs time and space, and there may be many small arrays.
+    """
+    shapes: list[dict[str, list[int]]] = []
+    joined: dict[str, list[AnyArray]] = defaultdict(list)
+    for arrays in parts:
+        shapes.append({})
+        for name, array in arrays.items():
+            full = f"{name}.{array.dtype.str[1:]}"
+            shapes[-1][full] = list(array.shape)
+            joined[full].append(array.ravel())
+    return shapes, {name: np.concatenate(own) for name, own in joined.items()}
+
+
+def split_arrays(
+    shapes: Sequence[Mapping[str, list[int]]], joined: Mapping[str, AnyArray]
+) -> Iterator[dict[str, AnyArray]]:
+    """Yield the arrays of each part, as ``join_arrays`` joined them.
+
+    Raises for shapes that are not those of the arrays.
+    """
+    start = dict.fromkeys(joined, 0)
+    for own in shapes:
+        arrays = {}
+        for name, shape in own.items():
+            first, start[name] = start[name], start[name] + math.prod(shape)
+            array = joined[name][first : start[name]]
+            arrays[name.rpartition(".")[0]] = array.reshape(shape).copy()
+        yield arrays
 
 
 def labels_to_json(labels: Any) -> list[Any] | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import Placed
+from a1gm._fit.sure.arguments import check_level
 from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.sure.information import Information
 from a1gm._rows.read import AnyRows
@@ -31,6 +32,11 @@ class Holes:
     def placed(self) -> Placed:
         """The rows, placed."""
         return self.info.columns.in_order(self.order).place(self.source)
+
+    def bounds(self, level: float, i: Ints, j: Ints) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the values of cells."""
+        lower, upper = (self.quantiles(tail, i, j) for tail in tails(level))
+        return lower, upper
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
@@ -71,6 +77,12 @@ class Holes:
             G = wider * self.covariance.resistance(Q)
             out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
         return out
+
+
+def tails(level: float) -> tuple[float, float]:
+    """The probabilities below both bounds."""
+    check_level(level)
+    return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
 def _widening(dof: float, tail: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from a1gm._fit.sure.arguments import (
 )
 from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.sure.information import MOST_COLUMNS, Information
-from a1gm._fit.sure.intervals import Holes
+from a1gm._fit.sure.intervals import Holes, tails
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.table import LazyRows
@@ -588,7 +588,7 @@ class Uncertainty(Errors):
         holes = self._holes(X, weights, exposure)
         lower, upper = (
             fill_table(X, Fills(holes.source, partial(holes.quantiles, tail)))
-            for tail in _tails(level)
+            for tail in tails(level)
         )
         return lower.table, upper.table
 
@@ -600,11 +600,14 @@ class Uncertainty(Errors):
         errors = self._covariance, self._errors_dof, self.dispersion
         return Holes(info, *errors, *rows)
 
+    def _own_bounds(self, level: float) -> Callable[[Ints, Ints], Any]:
+        """Return a function for the bounds of missing cells of the fitted table."""
+        check_level(level, "interval")
+        return partial(self._holes(self._info.table.source).bounds, level)
+
     def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:
         """The bounds that ``interval`` gives some missing cells."""
-        holes = self._holes(X)
-        lower, upper = (holes.quantiles(tail, i, j) for tail in _tails(level))
-        return lower, upper
+        return self._holes(X).bounds(level, i, j)
 
     # ------------------------------------------------------------------------- draws
     def simulate(
@@ -638,11 +641,6 @@ class Uncertainty(Errors):
         draws = simulate(self._info, self.dispersion, n, by, cells, random)
         draws[:, self._info.has_no_total(by, cells)] = np.nan
         return draws
-
-
-def _tails(level: float) -> tuple[float, float]:
-    check_level(level)
-    return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
 def _with_p(statistic: float, p: float) -> str:
