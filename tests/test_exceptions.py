@@ -33,6 +33,7 @@ BUILTINS = {
     "OutputError": OSError,
     "ParameterError": ValueError,
     "TableTooLargeError": MemoryError,
+    "TotalsError": ValueError,
     "UndeterminedError": ValueError,
     "WeightsError": ValueError,
 }

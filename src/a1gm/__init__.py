@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from a1gm._api.fit_long import fit_long
     from a1gm._api.fit_many import fit_groups, fit_many
     from a1gm._api.pattern_table import PatternTable
+    from a1gm._api.scale import scale
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits, ManyUncertainty
     from a1gm._fit.pattern import MissingPattern
+    from a1gm._fit.scaled import ScaledTable
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
@@ -39,6 +41,7 @@ __all__ = [
     "RankOneNMF",
     "RankOneNMMF",
     "RelationsFit",
+    "ScaledTable",
     "Uncertainty",
     "assess",
     "distributed",
@@ -56,6 +59,7 @@ __all__ = [
     "paper",
     "plot",
     "report",
+    "scale",
 ]
 
 
@@ -67,9 +71,11 @@ _NAMES = {
     "_api.fit_long": ("fit_long",),
     "_api.fit_many": ("fit_groups", "fit_many"),
     "_api.pattern_table": ("PatternTable",),
+    "_api.scale": ("scale",),
     "_fit.fit": ("RankOneFit",),
     "_fit.many": ("ManyFits", "ManyUncertainty"),
     "_fit.pattern": ("MissingPattern",),
+    "_fit.scaled": ("ScaledTable",),
     "_fit.sure.uncertainty": ("Uncertainty",),
     "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),
     "nmmf": ("NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"),

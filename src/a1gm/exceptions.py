@@ -41,6 +41,7 @@ __all__ = [
     "SkippedWarning",
     "SlowKernelWarning",
     "TableTooLargeError",
+    "TotalsError",
     "UndeterminedError",
     "UndeterminedWarning",
     "WeightsError",
@@ -196,6 +197,23 @@ class UndeterminedError(DataError):
 
 class NotRepresentableError(DataError):
     """A factor or a fill is outside the range of float64."""
+
+
+class TotalsError(DataError):
+    """No table has these totals; the fields prove it.
+
+    The ``rows`` need ``needs``, the sum of their totals, and the only columns that they
+    can use are ``cols``, whose totals sum to ``has``, which is less; or the other way
+    round where ``side`` is "column". Both are positions. Known cells are subtracted
+    from the totals; where those of one row or column exceed its total, ``needs`` is
+    their sum and ``has`` the total.
+    """
+
+    rows: tuple[int, ...] = ()
+    cols: tuple[int, ...] = ()
+    needs: float = 0.0
+    has: float = 0.0
+    side: str = "row"
 
 
 class WeightsError(A1gmError, ValueError):

@@ -97,11 +97,13 @@ def solve(
     max_iter: int,
     n_threads: int | None = None,
     read_cells: Callable[[], Patterns] | None = None,
+    start: Floats | None = None,
 ) -> Solved:
     """Solve a table of non-negative cells.
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
-    patterns as rows; without it they are left to the iteration.
+    patterns as rows; without it they are left to the iteration. ``start`` are factors
+    of the columns that are known to be near.
     """
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
@@ -118,6 +120,8 @@ def solve(
         )
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     cells_of = partial(_cells, statistics, read_cells)
+    if start is not None:
+        options["start"] = _start_of(reduced, start)
     with np.errstate(all="ignore"):  # what leaves the range is refused below
         core = solve_core(reduced, cells_of, **options)
     factors = expand_factors(reduced, core, statistics)
@@ -130,6 +134,14 @@ def _cells(
     """Sums of single cells: those kept or, ``again``, those read once more."""
     kept = statistics.cell_sums()
     return read() if kept is None and again and read is not None else kept
+
+
+def _start_of(reduced: Any, h: Floats) -> Floats:
+    """Factors of the columns of a core from those of the table."""
+    start, place = np.array(reduced.start), np.asarray(reduced.core_places[1])
+    known = (place >= 0) & (h > 0.0) & np.isfinite(h)
+    start[place[known]] = h[known]
+    return start
 
 
 def _reduce(statistics: Patterns, *, force: bool) -> tuple[Components | None, Any]:
