@@ -89,15 +89,29 @@ html_theme_options = {
     "dark_css_variables": {
         "color-brand-primary": "#5eead4",
         "color-brand-content": "#5eead4",
+        "plot-filter": "invert(0.93) hue-rotate(180deg)",
     },
 }
 
 
 def setup(app):
     """Mend what Markdown, which a code host shows too, cannot say."""
+    app.connect("doctree-read", show_pictures, priority=400)  # before they are copied
     app.connect("doctree-read", trim_examples)
     app.connect("doctree-resolved", link_names)
     app.connect("autodoc-process-signature", hide_arguments)
+
+
+def show_pictures(app, doctree):
+    """Show the picture for the theme of the site, which a reader may choose."""
+    for html in list(doctree.findall(nodes.raw)):
+        if not html.astext().startswith("<picture>"):
+            continue
+        dark, light = re.findall(r' src(?:set)?="(?:docs/)?([^"]*)"', html.astext())
+        alt = re.search(r' alt="([^"]*)"', html.astext())[1]
+        looks = ("only-light", light), ("only-dark", dark)
+        images = [nodes.image(uri=uri, alt=alt, classes=[look]) for look, uri in looks]
+        html.replace_self(images)
 
 
 def trim_examples(app, doctree):

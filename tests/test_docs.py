@@ -44,7 +44,8 @@ def test_examples_of_a_module_run(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+    pictures = re.findall(r' src(?:set)?="([^"]+)"', text)
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + pictures:
         if "://" not in target:
             assert (page.parent / target).exists(), target
 

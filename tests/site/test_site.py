@@ -52,6 +52,23 @@ def test_pages_open_cleanly(browser, width, scheme):
     context.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_follow_the_theme(browser, scheme):
+    """Seen: a white picture on the dark page."""
+    page = browser.new_page(color_scheme=scheme)
+    for name, picture in (("index", "readme"), ("cli", "report-desktop")):
+        page.goto((SITE / f"{name}.html").as_uri())
+        visible = page.locator(f"article img[src*='{picture}']").evaluate_all(
+            "all => all.filter(i => i.checkVisibility()).map(i => i.src)"
+        )
+        assert ["-dark." in url for url in visible] == [scheme == "dark"]
+    page.goto((SITE / "reference" / "a1gm.plot.index.html").as_uri())
+    look = "i => getComputedStyle(i).filter"
+    drawn = page.locator("article img.plot-directive").first.evaluate(look)
+    assert ("invert" in drawn) == (scheme == "dark")
+    page.close()
+
+
 def test_no_page_loads_anything_from_outside(browser):
     """Seen: formulas in four pages of the reference, which loaded a script."""
     page = browser.new_page()
