@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import warnings
 
@@ -217,32 +216,7 @@ def test_words_of_a_fit(X, words):
     assert (f"{fit.n_iter} iterations" in repr(fit)) == (fit.n_iter > 0)
     html = fit._repr_html_()
     assert "<table>" in html
-    assert all(f"<td>{value}</td>" in html for value in fit.summary().values())
-
-
-def test_results_show_themselves():
-    X = pd.DataFrame(make_table("at random", 20, 4, seed=3), columns=list("abcd"))
-    fit = a1gm.fit(X)
-    errors = fit.uncertainty("poisson").factor_errors()
-    rows, columns = errors
-    assert "LazyRows" not in repr(errors)
-    assert "... (20 in all)" in repr(errors)
-    for shown in (f"{columns[3]:.6g}", f"{rows[0]:.6g}"):
-        assert shown in repr(errors)
-        assert shown in errors._repr_html_()
-    for backend in ("pandas", "polars", "pyarrow"):
-        frames = fit.to_frames(backend)
-        for show in (repr(frames), frames._repr_html_()):
-            assert all(name in show for name in ("row_factor", "col_factor"))
-    html = fit.pattern._repr_html_()
-    assert f"{fit.pattern.n_missing} of " in html
-    many = a1gm.fit_many({"<a>": X, "b": X[:9]})
-    html = many._repr_html_()
-    assert "&lt;a&gt;" in html
-    assert "20 x 4" in html
-    assert f"<td>{fit.pattern.n_missing}</td>" in html
-    for function in (a1gm.fit, a1gm.fit_long, a1gm.fit_groups, a1gm.assess):
-        assert "**" not in str(inspect.signature(function))
+    assert all(f">{value}</td>" in html for value in fit.summary().values())
 
 
 # -------------------------------------------------------------------- life cycle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -445,5 +446,4 @@ class Assessment:
         return [*notes, f"Judged: {self.part}."] if self.part else notes
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{note}</p>" for note in self.notes)
-        return f"<p>{self.verdict}</p>{html_grid(self._grid())}{notes}"
+        return f"<p>{escape(self.verdict)}</p>{html_grid(self._grid(), self.notes)}"

@@ -12,6 +12,7 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
+from a1gm._fit.messages import html_grid, number_grid, text_grid
 from a1gm._fit.place import cells_of
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, taken
@@ -22,7 +23,6 @@ from a1gm.exceptions import (
     WeightsError,
 )
 
-MOST_SHOWN = 12  # numbers of a vector
 BOUNDS = "lower", "upper"  # columns of prediction intervals
 BACKENDS = ("pandas", "polars", "pyarrow")
 Fitted = Callable[..., Floats]
@@ -38,13 +38,13 @@ class FactorFrames(NamedTuple):
     columns: Any
 
     def __repr__(self) -> str:
-        return "rows\n{}\n\ncolumns\n{}".format(*map(_text_of, self))
+        return "rows\n{}\n\ncolumns\n{}".format(*self)
 
     def _repr_html_(self) -> str:
         parts = [
             part._repr_html_()
             if hasattr(part, "_repr_html_")
-            else f"<pre>{escape(_text_of(part))}</pre>"
+            else f"<pre>{escape(repr(part))}</pre>"
             for part in self
         ]
         return "<h4>rows</h4>{}<h4>columns</h4>{}".format(*parts)
@@ -53,15 +53,19 @@ class FactorFrames(NamedTuple):
 class FactorErrors(FactorFrames):
     """Standard errors of the row factors, read when needed, and the column factors."""
 
-    __slots__ = ()
+    names: tuple[Any, Any] = None, None  # of the rows and of the columns
 
+    def _shown(self) -> list[tuple[list[list[str]], list[str]]]:
+        of = "row", "column"
+        sides = zip(of, self.names, self, strict=True)
+        return [number_grid(word, names, {"se": se}) for word, names, se in sides]
 
-def _text_of(part: Any) -> str:
-    """Write a frame as it is, and of a vector the first numbers."""
-    if hasattr(part, "columns"):
-        return repr(part)
-    text = ", ".join(f"{x:.6g}" for x in part[:MOST_SHOWN])
-    return f"{text}, ... ({len(part):,} in all)" if len(part) > MOST_SHOWN else text
+    def __repr__(self) -> str:
+        parts = ["\n".join([text_grid(g), *notes]) for g, notes in self._shown()]
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return "".join(html_grid(*part) for part in self._shown())
 
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:

@@ -347,7 +347,9 @@ class ManyFits(Mapping[Any, RankOneFit]):
             shape, missing = "{} x {}".format(*fit.shape), f"{fit.pattern.n_missing:,}"
             words = shape, missing, fit.solver, f"{fit.certificate:.1e}"
             grid.append([text_of_label(key), *words])
-        return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
+        left = len(self) - len(grid) + 1
+        notes = [f"... {left:,} more"] if left else []
+        return f"<p>{escape(repr(self))}</p>{html_grid(grid, notes)}"
 
 
 class ManyUncertainty(Mapping[Any, Uncertainty]):

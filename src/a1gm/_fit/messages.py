@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, SupportsInt
 
 import numpy as np
 
-from a1gm._base.types import OnUndetermined
+from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._base.words import MOST_NAMED, counted, first_place
+from a1gm._base.words import MOST_NAMED, counted, first_place, shown
 from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Left, Placed
-from a1gm._rows.labels import Names
+from a1gm._rows.labels import Names, plain_text
 from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import SURELY_RIGHT
 from a1gm.exceptions import (
@@ -32,6 +32,8 @@ from a1gm.exceptions import (
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit, Solution
+
+MOST_SHOWN = 12  # rows of a table
 
 
 # ------------------------------------------------------------------------ about cells
@@ -258,7 +260,7 @@ def text_grid(grid: Sequence[Sequence[str]]) -> str:
     )
 
 
-def html_grid(grid: Sequence[Sequence[str]]) -> str:
+def html_grid(grid: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
     """Write rows of words as a table; the first row and column are headings."""
     rows = [[escape(word) for word in row] for row in grid]
     head = "".join(f"<th>{word}</th>" for word in rows[0])
@@ -266,13 +268,50 @@ def html_grid(grid: Sequence[Sequence[str]]) -> str:
         f"<tr><th>{row[0]}</th>{''.join(f'<td>{word}</td>' for word in row[1:])}</tr>"
         for row in rows[1:]
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def html_table(name: str, summary: Mapping[str, str]) -> str:
-    """Write a summary as a table."""
+    """Write a summary as a table of words."""
+    left = " style='text-align:left'"
     rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
+        f"<tr><th{left}>{escape(k)}</th><td{left}>{escape(v)}</td></tr>"
         for k, v in summary.items()
     )
-    return f"<table><caption>{escape(name)}</caption>{rows}</table>"
+    return f"<table><caption{left}>{escape(name)}</caption>{rows}</table>"
+
+
+# ------------------------------------------------------------------ columns of numbers
+def number_grid(
+    of: str, labels: Any, columns: Mapping[str, Any]
+) -> tuple[list[list[str]], list[str]]:
+    """The first rows of named columns of numbers as words, and how many are left."""
+    n = len(next(iter(columns.values())))
+    few = min(n, MOST_SHOWN)
+    names = range(n) if labels is None else labels
+    grid = [[of, *columns]]
+    numbers = [_aligned(np.asarray(column[:few])) for column in columns.values()]
+    for k, row in enumerate(zip(*numbers, strict=True)):
+        grid.append([shown(plain_text(names[k])), *row])
+    return grid, [f"... {n - few:,} more"] if n > few else []
+
+
+def _aligned(column: Floats) -> list[str]:
+    """Write numbers with the same decimals, where that keeps their digits."""
+    n = decimals(column)
+    if n is None:
+        return [f"{x:.6g}" for x in column.tolist()]
+    return [f"{x:.{n}f}" if x else "0" for x in column.tolist()]
+
+
+def decimals(cells: Floats) -> int | None:
+    """Decimals for all numbers of a column; None where they need different ones."""
+    sizes = np.abs(cells[np.isfinite(cells) & (cells != 0.0)])
+    if not len(sizes) or sizes.max() >= 1e9:
+        return None
+    if (sizes == np.floor(sizes)).all():
+        return 0
+    found = max(0, 3 - math.floor(math.log10(sizes.max())))
+    # The least shall keep two digits.
+    return found if found <= 6 and sizes.min() * 10.0**found >= 10.0 else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._base.words import counted
+from a1gm._fit.messages import decimals
 from a1gm.report.findings import Findings
 
 MOST_LINES = 500
@@ -20,27 +21,15 @@ _LONGEST_FLAT = 5  # letters of column names that are not turned
 _SHADES = 10
 
 
-def number(value: float, decimals: int | None = None) -> str:
+def number(value: float, n_decimals: int | None = None) -> str:
     """Write a number for people: four digits, thousands apart, or with decimals."""
     if not math.isfinite(value):
         return "–"
-    if decimals is not None:
-        return f"{value:,.{decimals}f}" if value else "0"
+    if n_decimals is not None:
+        return f"{value:,.{n_decimals}f}" if value else "0"
     if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-3):
         return f"{value:.3e}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _decimals(cells: Floats) -> int | None:
-    """Decimals for all numbers of a column; None where they need different ones."""
-    sizes = np.abs(cells[np.isfinite(cells) & (cells != 0.0)])
-    if not len(sizes) or sizes.max() >= 1e9:
-        return None
-    if (sizes == np.floor(sizes)).all():
-        return 0
-    decimals = max(0, 3 - math.floor(math.log10(sizes.max())))
-    # The least shall keep two digits.
-    return decimals if decimals <= 6 and sizes.min() * 10.0**decimals >= 10.0 else None
 
 
 # ------------------------------------------------------------------------ listings
@@ -55,8 +44,8 @@ def table(caption: str, columns: Mapping[str, Sequence[str] | Floats], n: int) -
         if isinstance(some, np.ndarray):
             if not np.isfinite(some).any():
                 continue
-            decimals = _decimals(some)
-            cells.append([_number_cell(x, decimals) for x in some.tolist()])
+            n_decimals = decimals(some)
+            cells.append([_number_cell(x, n_decimals) for x in some.tolist()])
         else:
             tag, end = ("td", "td") if cells else ('th scope="row"', "th")
             cells.append([f"<{tag}>{html.escape(text)}</{end}>" for text in some])
@@ -73,9 +62,9 @@ def table(caption: str, columns: Mapping[str, Sequence[str] | Floats], n: int) -
     )
 
 
-def _number_cell(value: float, decimals: int | None) -> str:
+def _number_cell(value: float, n_decimals: int | None) -> str:
     exact = repr(value) if math.isfinite(value) else ""
-    return f'<td class="n" data-value="{exact}">{number(value, decimals)}</td>'
+    return f'<td class="n" data-value="{exact}">{number(value, n_decimals)}</td>'
 
 
 def totals_table(findings: Findings) -> str:

@@ -15,7 +15,13 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorErrors, labelled_frame
-from a1gm._fit.messages import html_grid, html_table, one_line, text_grid
+from a1gm._fit.messages import (
+    html_grid,
+    html_table,
+    number_grid,
+    one_line,
+    text_grid,
+)
 from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
 from a1gm._fit.sure.arguments import (
     Axis,
@@ -56,7 +62,6 @@ BELOW_ZERO = (
     "variance, so this fit has no standard errors. For a claims triangle use Mack's "
     "method, which estimates them from the development factors."
 )
-MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -103,29 +108,20 @@ class _Labelled:
             self._of, self.labels, self.columns(), backend or self._backend
         )
 
-    def _grid(self) -> list[list[str]]:
-        columns = self.columns()
-        shown = range(min(len(self), MOST_SHOWN))
-        return [[self._of, *columns]] + [
-            [str(self.labels[k]), *(f"{float(x[k]):.6g}" for x in columns.values())]
-            for k in shown
-        ]
-
-    def _notes(self) -> list[str]:
-        notes, n = [], self._n_left_out
-        if len(self) > MOST_SHOWN:
-            notes.append(f"... {len(self) - MOST_SHOWN:,} more")
-        if n:
+    def _shown(self) -> tuple[list[list[str]], list[str]]:
+        """The first rows as words, and sentences about the others."""
+        grid, notes = number_grid(self._of, self.labels, self.columns())
+        if n := self._n_left_out:
             cells = counted(n, "cell without a value is", "cells without a value are")
             notes.append(f"{cells} in no total")
-        return notes
+        return grid, notes
 
     def __repr__(self) -> str:
-        return "\n".join([text_grid(self._grid()), *self._notes()])
+        grid, notes = self._shown()
+        return "\n".join([text_grid(grid), *notes])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{note}</p>" for note in self._notes())
-        return html_grid(self._grid()) + notes
+        return html_grid(*self._shown())
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -560,7 +556,9 @@ class Uncertainty(Errors):
 
         is_zero = info.columns.factor == 0.0  # that of an empty column is NaN
         columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
-        return FactorErrors(LazyRows(info.shape[0], of_rows), columns)
+        errors = FactorErrors(LazyRows(info.shape[0], of_rows), columns)
+        errors.names = self._finder("row").names, self._finder("column").names
+        return errors
 
     # --------------------------------------------------------------------- intervals
     def interval(
