@@ -22,6 +22,7 @@ import a1gm
 from a1gm._rows.files import table as table_module
 from a1gm._rows.files.source import TableOptions, find_files
 from a1gm.exceptions import (
+    DataError,
     FileFormatError,
     LabelError,
     NegativeValuesError,
@@ -278,3 +279,18 @@ def test_when_one_of_several_files_fails_the_others_are_whole(
     left = {path.name: path.read_text() for path in out.iterdir()}
     assert left.keys() >= {"0.csv", "1.csv"}
     assert left.get("2.csv") == ("old" if was_there else None)
+
+
+def test_large_integers_of_typed_files_are_kept_to_the_bit(tmp_path):
+    cells = {"a": [2**53 + 1, 2 * 10**16 + 1], "b": [None, 4 * 10**16 + 3]}
+    pq.write_table(pa.table(cells), tmp_path / "x.parquet")
+    a1gm.impute_file(tmp_path / "x.parquet", tmp_path / "y.parquet")
+    out = pq.read_table(tmp_path / "y.parquet")
+    assert out.schema.types == [pa.int64(), pa.int64()]
+    assert out["a"].to_pylist() == cells["a"]
+    assert out["b"].to_pylist()[1] == cells["b"][1]
+    long = [Decimal("12345678901234567.89"), None]
+    table = pa.table({"a": [1.0, 2.0], "b": long})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="without being rounded"):
+        a1gm.impute_file(tmp_path / "x.parquet", tmp_path / "z.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -234,3 +235,66 @@ def test_float32_of_the_estimators(copy):
     assert filled.dtype == np.float32
     assert filled[1, 1] == np.float32(4.0)
     assert (filled is small) is not copy
+
+
+# ------------------------------------------------- known cells are kept to the bit
+LARGE = {
+    "a": [2**53 + 1, 2 * 10**16 + 1, 3 * 10**16],
+    "b": [None, 4 * 10**16 + 3, 6 * 10**16 + 1],
+}
+DIGITS = {
+    "a": [Decimal("1.10"), Decimal("2.20"), Decimal("12345678901234567.89")],
+    "b": [None, Decimal("4.40"), Decimal("12345678901234567.91")],
+}
+KINDS = {
+    "pandas": lambda cells: pd.DataFrame(cells, dtype="Int64"),
+    "unsigned": lambda cells: pd.DataFrame(cells, dtype="UInt64"),
+    "pandas on Arrow": lambda cells: pd.DataFrame(cells, dtype="int64[pyarrow]"),
+    "objects": lambda cells: pd.DataFrame(cells, dtype=object),
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+    "batch": pa.RecordBatch.from_pydict,
+}
+
+
+def list_of(column):
+    return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_integers_are_kept_to_the_bit(kind):
+    frame = KINDS[kind](LARGE)
+    out = fill(frame)
+    assert list_of(out["a"]) == LARGE["a"]
+    first, *known = list_of(out["b"])
+    assert known == LARGE["b"][1:]
+    assert first == round(float(a1gm.fit(frame).predict(0, 1)))
+    assert str(getattr(out["b"], "dtype", "")) == str(getattr(frame["b"], "dtype", ""))
+
+
+@pytest.mark.parametrize("kind", ["objects", "polars", "arrow", "batch"])
+def test_long_decimals_are_kept_to_the_bit(kind):
+    out = fill(KINDS[kind](DIGITS))
+    assert list_of(out["a"]) == DIGITS["a"]
+    assert list_of(out["b"]) == [Decimal("1.10"), *DIGITS["b"][1:]]
+    short = {"a": [Decimal("1.10"), Decimal("2.20")], "b": [None, Decimal("6.60")]}
+    assert list_of(fill(KINDS[kind](short))["b"]) == [3.3, 6.6]
+
+
+def test_large_integers_under_a_mask_are_kept_to_the_bit():
+    cells = np.array([[2**53 + 1, 0], [2 * 10**16 + 1, 4 * 10**16 + 3]])
+    out = fill(np.ma.MaskedArray(cells, mask=[[0, 1], [0, 0]]))
+    assert out.dtype == np.int64
+    assert out[1].tolist() == cells[1].tolist()
+    assert out[0, 0] == cells[0, 0]
+
+
+def test_a_value_that_an_integer_type_does_not_hold_is_refused():
+    frame = pl.DataFrame({"a": [2**53 + 1, 9 * 10**18], "b": [9 * 10**18 + 1, None]})
+    with pytest.raises(NotRepresentableError, match=r"A value for column b is 8\.99e"):
+        fill(frame)
+
+
+@pytest.mark.parametrize("kind", [">f4", "<f4"])
+def test_single_precision_of_any_byte_order_stays_single(kind):
+    assert fill(X.astype(kind)).dtype == np.float32

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,8 +17,10 @@ from a1gm._fit.place import Fills, Left, Target, cells_of
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
-from a1gm.exceptions import ParameterError
+from a1gm._rows.rows import MISSING_TYPES
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
+WHOLE = 2**53  # float64 holds every whole number up to it
 TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
@@ -48,11 +52,29 @@ def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
         return Filled(array.copy(), Left(0, None))
     out: AnyArray = np.empty_like(array, np.float64, subok=False)
     left = write([out])
-    if array.dtype == np.float32:
+    if array.dtype.newbyteorder("=") == np.float32:
         out = as_float32(out, rows.where)
+    elif array.dtype.kind == "O" or (
+        array.dtype.kind in "iu" and max(-int(X.min()), int(X.max())) > WHOLE
+    ):
+        own = array.astype(object)
+        own[np.ma.getmaskarray(X)] = None
+        is_integer = array.dtype.kind != "O"
+        most = float(np.iinfo(array.dtype).max) if is_integer else math.inf
+        kept = _kept_cells(own, out, "the table", most)
+        if kept is not None:
+            return Filled(_masked(X, kept, array.dtype), left)
     if isinstance(X, np.ma.MaskedArray):
         out = np.ma.MaskedArray(out, mask=np.isnan(out))
     return Filled(out, left)
+
+
+def _masked(X: Any, kept: AnyArray, dtype: Any) -> AnyArray:
+    """Cells that were kept in the type of X; those that stay missing are masked."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return kept
+    mask: Any = kept == None  # noqa: E711 - cell by cell
+    return np.ma.MaskedArray(np.where(mask, 0, kept).astype(dtype), mask=mask)
 
 
 # ------------------------------------------------------------------------- sparse
@@ -188,6 +210,12 @@ def _fill_any(frame: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
     fresh = []
     for j, values in columns.items():
         old = frame[:, j]
+        kept = _kept_column(old, values, old.name)
+        if kept is not None:
+            native = old.to_native()
+            series = type(native)(old.name, kept.tolist(), native.dtype)
+            fresh.append(nw.from_native(series, series_only=True))
+            continue
         cells = _in_type(values, str(old.dtype), old.name)
         series = nw.new_series(old.name, cells, backend=frame.implementation)
         fresh.append(series.fill_nan(None) if has_nan else series)
@@ -196,10 +224,18 @@ def _fill_any(frame: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
 
 def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
     """A table, or a batch, with new columns."""
+    import narwhals as nw
     import pyarrow as pa
 
     changed, arrays, fields = [], list(X.columns), list(X.schema)
+    is_table = isinstance(X, pa.Table)
     for j, values in columns.items():
+        old = pa.chunked_array(X.column(j).chunks if is_table else [X.column(j)])
+        series = nw.from_native(old, series_only=True)
+        kept = _kept_column(series, values, fields[j].name)
+        if kept is not None:
+            arrays[j] = pa.array(kept.tolist(), fields[j].type)
+            continue
         mask = np.isnan(values) if has_nan else None
         cells = _in_type(values, str(fields[j].type), fields[j].name)
         arrays[j] = pa.array(cells, mask=mask)
@@ -213,9 +249,20 @@ def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
 # ------------------------------------------------------------------------- pandas
 def _fill_pandas(frame: Any, columns: dict[int, Floats]) -> Any:
     """Make a new frame of new columns, or set them in a copy that shares the others."""
-    dtypes = list(frame.dtypes)
-    names = frame.columns
-    fresh = {j: _pandas_values(v, dtypes[j], names[j]) for j, v in columns.items()}
+    import narwhals as nw
+    import pandas as pd
+
+    dtypes, names = list(frame.dtypes), frame.columns
+    fresh: dict[int, Any] = {}
+    for j, values in columns.items():
+        kept = None
+        if not isinstance(dtypes[j], np.dtype) or dtypes[j].kind == "O":
+            old = nw.from_native(frame.iloc[:, j], series_only=True)
+            kept = _kept_column(old, values, names[j])
+        if kept is None:
+            fresh[j] = _pandas_values(values, dtypes[j], names[j])
+        else:
+            fresh[j] = pd.array(kept, dtype=dtypes[j])
     if len(fresh) == frame.shape[1] and _is_plain_pandas(frame):
         return _new_pandas(frame, fresh)
     out = frame.copy(deep=False)
@@ -268,6 +315,71 @@ def _pandas_values(values: Floats, dtype: Any, name: Any = "") -> AnyArray:
 def filled_dtype(dtype: Any) -> Any:
     """Type of a filled pandas column: floats keep theirs, others become float64."""
     return _pandas_values(np.zeros(1), dtype).dtype
+
+
+# ------------------------------------------------------- cells that float64 rounds
+def _kept_cells(
+    own: AnyArray, values: Floats, name: str, most: float = math.inf
+) -> AnyArray | None:
+    """Known cells as they are, with values for the others; None for missing ones.
+
+    Returns None where float64 holds every known cell: decimals to all their digits.
+    Otherwise values are rounded to whole numbers beside integers, and to the digits of
+    decimals. ``own`` are the cells of a column, integers up to ``most`` or objects.
+    """
+    cells = own.ravel().tolist()
+    known = [cell for cell in cells if not _is_missing(cell)]
+    if all(map(_is_exact, known)):
+        return None
+    places = [_digits(cell) for cell in known if isinstance(cell, Decimal)]
+    kept = np.empty(len(cells), object)
+    for k, (cell, value) in enumerate(zip(cells, values.ravel().tolist(), strict=True)):
+        if not _is_missing(cell):
+            kept[k] = cell
+        elif value >= most:
+            raise NotRepresentableError(
+                f"A value for {name} is {value:.3g}, which its type does not hold, and "
+                "float64 would round its known cells. Convert it to float64 first."
+            )
+        elif not math.isnan(value):
+            kept[k] = Decimal(repr(value)) if places else round(value)
+            if places:
+                kept[k] = round(kept[k], max(places))
+    return kept.reshape(own.shape)
+
+
+def _kept_column(series: Any, values: Floats, name: Any) -> AnyArray | None:
+    """As `_kept_cells`, of a column that narwhals has opened."""
+    dtype, known = series.dtype, series.drop_nulls()
+    if dtype.is_integer():
+        may_round = len(known) > 0 and max(-int(known.min()), int(known.max())) > WHOLE
+    else:
+        may_round = dtype.is_decimal() or str(dtype) == "Object"
+    if not may_round:
+        return None
+    own = np.array([*series.to_list(), None], object)[:-1]
+    most = math.inf
+    if dtype.is_integer() and "128" not in str(dtype):
+        most = float(np.iinfo(str(dtype).lower()).max)
+    return _kept_cells(own, values, f"column {shown(name)}", most)
+
+
+def _digits(number: Decimal) -> int:
+    """Digits after the point."""
+    return -int(number.as_tuple().exponent)
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, float | Decimal) and math.isnan(cell):
+        return True
+    return cell is None or type(cell).__name__ in MISSING_TYPES
+
+
+def _is_exact(cell: Any) -> bool:
+    """Whether float64 holds a number, or a decimal to all its digits."""
+    if isinstance(cell, Decimal):
+        return Decimal(repr(float(cell))) == cell
+    return not isinstance(cell, int) or int(float(cell)) == cell
 
 
 # ----------------------------------------------------------------------- rounding

@@ -42,7 +42,7 @@ from a1gm._rows.files.source import (
 )
 from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
-from a1gm._rows.files.typed import exact
+from a1gm._rows.files.typed import check_digits, exact
 from a1gm._rows.frames import with_types
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import (
@@ -72,8 +72,10 @@ class FillFiles:
     """Writes files that were read once with their holes filled.
 
     Integers, decimals and float16 with missing cells become float64, which can hold any
-    fill, and integers that are filled with whole numbers int64. Text that goes from a
-    text file to another is kept letter by letter.
+    fill, and integers that are filled with whole numbers int64. Integers above 2**53,
+    which float64 would round, keep their type, and are filled with whole numbers;
+    decimals that it would round are refused. Text that goes from a text file to another
+    is kept letter by letter.
     """
 
     files: TableFiles
@@ -140,9 +142,11 @@ class FillFiles:
         before, names, counts = self._source.schema, self.files.names, self.files.counts
         assert counts is not None
         self._has_holes, self._is_whole = counts.missing > 0, counts.is_whole
+        self._is_large = np.zeros(len(names), bool)
         if not self._source.is_text:
             kinds = [before.field(name).type for name in names]
             self._is_whole = np.array([pa.types.is_integer(kind) for kind in kinds])
+            self._is_large = self._is_whole & ~counts.is_whole
         # Columns with the same types before and after are filled at once: for each,
         # its place in the file and in the table.
         self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
@@ -168,6 +172,8 @@ class FillFiles:
         if is_text and self._to_text:
             return own
         if not is_text and (not has_holes or own in (pa.float32(), pa.float64())):
+            return own
+        if self._is_large[j]:
             return own
         is_integer = self._is_whole[j] and (not has_holes or self.round == "auto")
         return pa.int64() if is_integer else pa.float64()
@@ -198,6 +204,7 @@ class FillFiles:
             if self.round is not None:
                 whole = rounded(values, self._is_whole, self.round)
                 values = np.where(holes, whole, values)
+            values = np.where(holes & self._is_large, np.rint(values), values)
         filled = holes & ~np.isnan(values)
         is_filled = np.asarray(filled.any(axis=0))
         self.n_filled += int(filled.sum())
@@ -242,7 +249,9 @@ class FillFiles:
                     fills = as_text(fills, self._source.options.point)
                 else:
                     fills = fills.cast(target, safe=pa.types.is_integer(target))
-                same = exact(joined([columns[place] for place in places])).cast(target)
+                own = joined([columns[place] for place in places])
+                same = exact(own).cast(target)
+                check_digits(own, same)
                 cells = pc.replace_with_mask(same, pa.array(where), fills)
         except pa.ArrowInvalid as error:
             some = [self._source.names[place] for place in places]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Negatives
-from a1gm._fit.fill import Rounding, rounded
+from a1gm._fit.fill import WHOLE, Rounding, rounded
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._write.fill import MARK, as_text, check_new_column, format_of, open_writer
@@ -150,6 +150,9 @@ class LongFile:
 
         if to_text:
             new = as_text(pa.array(fills[is_filled]), self.files.first.options.point)
+            return pc.replace_with_mask(joined(column.chunks), pa.array(is_filled), new)
+        if pa.types.is_integer(column.type) and np.nanmax(self.numbers) >= WHOLE:
+            new = pa.array(np.rint(fills[is_filled])).cast(column.type)
             return pc.replace_with_mask(joined(column.chunks), pa.array(is_filled), new)
         numbers, known = fills.copy(), np.flatnonzero(~np.isnan(self.numbers))
         numbers[known] = self.numbers[known]

@@ -11,7 +11,8 @@ import numpy as np
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.warn import warn_user
-from a1gm._fit.fill import fill_table, filled_dtype
+from a1gm._base.words import shown
+from a1gm._fit.fill import WHOLE, fill_table, filled_dtype
 from a1gm._fit.messages import text_of_left_cells, text_of_unplaced_rows
 from a1gm._fit.place import Columns
 from a1gm._fit.residuals import divergence_of_rows
@@ -20,6 +21,7 @@ from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
+    NotRepresentableError,
     TableTooLargeError,
     UndeterminedWarning,
 )
@@ -134,8 +136,19 @@ def fill_partition(
     out = filled.copy(deep=False)
     for name, dtype in dtypes.items():
         if out[name].dtype != dtype:
+            _check_float64(out[name])
             out[name] = out[name].astype(dtype)
     return out
+
+
+def _check_float64(column: Any) -> None:
+    """Raise for integers that float64 would round."""
+    if column.dtype.kind in "iu" and len(column) and column.abs().max() > WHOLE:
+        raise NotRepresentableError(
+            f"Column {shown(column.name)} has missing cells and integers above 2**53. "
+            "Its partitions need one type, float64, which would round these. Convert "
+            "it first, or exclude it."
+        )
 
 
 def common_dtypes(meta: Any, has_holes: Bools) -> dict[Any, Any]:

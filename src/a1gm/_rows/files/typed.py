@@ -158,6 +158,14 @@ def exact(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
 
 
+def check_digits(column: pa.Array, numbers: pa.Array) -> None:
+    """Raise ArrowInvalid if decimals have lost digits when they became ``numbers``."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(column.type) and numbers.cast(column.type) != column:
+        raise pa.ArrowInvalid("Decimals have more digits than float64.")
+
+
 def cast_numbers(columns: Sequence[pa.Array], options: TableOptions) -> Floats:
     """Put numeric columns into one array, one after the other; null becomes NaN."""
     import pyarrow as pa
