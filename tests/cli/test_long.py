@@ -231,3 +231,41 @@ def test_the_advice_for_long_files_can_be_pasted(csv, text, option):
         assert f"--long {option}" in done.stderr
     done = run("impute", path, "-o", "-", "--long", *shlex.split(option))
     assert re.search("Filled [1-9]", done.stderr)
+
+
+def test_errors_and_intervals_of_every_table(tmp_path):
+    rng = np.random.default_rng(0)
+    cells = pd.MultiIndex.from_product(
+        [[*"PQ"], [*"abcde"], [*"xyz"]], names=["by", *"rc"]
+    )
+    frame = pd.DataFrame({"v": rng.poisson(30, 30) + 1.0}, cells).reset_index()
+    frame.loc[[3, 7, 20], "v"] = np.nan
+    few = pd.DataFrame([["few", "a", "x", 1.0], ["few", "b", "y", 2.0]])
+    frame = pd.concat([frame, few.set_axis(frame.columns, axis=1)])
+    path, out = tmp_path / "long.csv", tmp_path / "out"
+    frame.to_csv(path, index=False)
+    options = "--long", "r,c,v", "--by", "by"
+    done = run(
+        "impute", path, "-o", out.with_suffix(".csv"), *options, "--interval", "0.9"
+    )
+    assert "1 of 3 tables have no standard errors" in done.stderr
+    found = pd.read_csv(out.with_suffix(".csv"))
+    many = a1gm.fit_groups(frame, "by", ["r", "c"], "v", on_undetermined="ignore")
+    for key in "PQ":
+        own = found[(found["by"] == key) & found["v_low"].notna()]
+        filled = many[key].fill_long(interval=0.9)
+        assert own["v_low"].tolist() == pytest.approx(filled["lower"].tolist())
+        assert own["v_high"].tolist() == pytest.approx(filled["upper"].tolist())
+    run("fit", path, "-o", out, *options)
+    assert "se" not in pd.read_csv(out / "row_factor.csv")
+    run("fit", path, "-o", out, *options, "--errors", "--overwrite")
+    for name in ("row", "col"):
+        se = pd.read_csv(out / f"{name}_factor.csv").set_index("by")["se"]
+        assert se["few"].isna().all()
+        at = ["row", "col"].index(name)
+        expected = many["Q"].uncertainty().factor_errors()[at]
+        assert se["Q"].tolist() == pytest.approx(list(expected))
+    sure = json.loads((out / "fit.json").read_text())["uncertainty"]
+    total = many["P"].uncertainty().totals("all")
+    assert sure["P"]["totals"]["missing"]["se"] == pytest.approx(total.se[0])
+    assert "degrees of freedom" in sure["few"]["why_not"]

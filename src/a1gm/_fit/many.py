@@ -388,6 +388,9 @@ class ManyUncertainty(Mapping[Any, Uncertainty]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def __contains__(self, key: Any) -> bool:
+        return key in self._found
+
     def totals(
         self, by: By = "row", cells: Which = "missing", *, backend: str | None = None
     ) -> Any:

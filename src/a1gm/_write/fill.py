@@ -285,11 +285,17 @@ class FillFiles:
 
 def bounds_of(fit: RankOneFit, level: float) -> Callable[..., tuple[Floats, Floats]]:
     """Return a function for the bounds of the filled cells of rows."""
+    with interval_advice():
+        return partial(fit.uncertainty().interval, level=level)
+
+
+@contextlib.contextmanager
+def interval_advice() -> Iterator[None]:
+    """Add to the error of a fit without intervals that they may be left out."""
     try:
-        sure = fit.uncertainty()
+        yield
     except (DataError, ParameterError) as error:
         raise error.advised("Leave out ", Option("interval"), ".") from error
-    return partial(sure.interval, level=level)
 
 
 def check_new_column(file: str, name: str, known: Collection[str]) -> None:

@@ -12,7 +12,6 @@ from a1gm.cli.options import (
     FolderOption,
     Options,
     TableArgument,
-    UsageError,
     command_style,
     one_of,
     progress_bar,
@@ -29,6 +28,7 @@ from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.many import ManyFits
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm._rows.files.table import Progress, TableFiles
 
@@ -49,7 +49,7 @@ def fit(
         bool | None,
         typer.Option(
             help="Standard errors, tests and totals. Default: where they take about a "
-            "second at most."
+            "second at most, and with --by never."
         ),
     ] = None,
     *,
@@ -71,15 +71,15 @@ def fit(
     """
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     check_outputs(out, names, [file], options)
-    if errors and options.by:
-        raise UsageError("--errors and --by cannot be combined; drop one.")
     result: Any
     result, files = fit_table(file, options, uncertainty=errors is not False)
     if options.by:
         failed = {str(key): e.render(command_style) for key, e in result.failed.items()}
         summary = {"n_tables": len(result), "n_failed": len(failed), "failed": failed}
-        tables = dict(zip(names, result.to_frames("pyarrow"), strict=False))
-        write_results(out, tables, summary, options)
+        frames = result.to_frames("pyarrow")
+        if errors:
+            frames, summary["uncertainty"] = _with_errors(result, frames)
+        write_results(out, dict(zip(names, frames, strict=False)), summary, options)
     else:
         with progress_bar(f"Writing {shown(out)}", quiet=options.quiet) as progress:
             _write_fit(result, files, out, names, options, errors, progress)
@@ -101,7 +101,7 @@ def _write_fit(
     from a1gm._fit.messages import solver_in_words
     from a1gm._write.fill import write_factor
 
-    def labels(name: str, names: Any) -> list[pa.RecordBatch]:
+    def labels(name: str, names: Any) -> Any:
         return pa.table({name: list(names)}).to_batches(_ROWS_AT_ONCE)
 
     (n, m), row_names, column = fit.shape, files.id_batches(), "column"
@@ -144,6 +144,31 @@ def _write_fit(
         *([] if why_not is None else [f"No standard errors: {why_not}"]),
         f"Wrote {', '.join(names)} to {shown(out)}.",
     )
+
+
+def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Add standard errors to the factors of many tables; tests and totals of each."""
+    import numpy as np
+    import pyarrow as pa
+
+    sure = many.uncertainty()
+    columns: tuple[list[Any], list[Any]] = [], []
+    summary = {}
+    for key, fit in many.items():
+        found: Any = [np.full(n, np.nan) for n in fit.shape]
+        if key in sure:
+            found = sure[key].factor_errors()
+            summary[str(key)] = _tests_and_totals(sure[key])
+        else:
+            why = sure.failed[key].render(with_advice=False)
+            summary[str(key)] = {"why_not": why}
+        for own, errors in zip(columns, found, strict=True):
+            own.append(np.asarray(errors))
+    added = [
+        frame.append_column("se", pa.array(np.concatenate(own), from_pandas=True))
+        for frame, own in zip(frames, columns, strict=True)
+    ]
+    return added, summary
 
 
 def _why_no_errors(fit: RankOneFit, errors: bool | None) -> str | None:

@@ -17,7 +17,6 @@ from a1gm.cli.tables import (
     files_beside,
     fit_pairs,
     read_long,
-    rows_of,
     usage_errors,
     weighting_of,
 )
@@ -108,8 +107,6 @@ def impute(
         )
     if (only_filled or options.by) and not is_long:
         raise UsageError(f"--{'by' if options.by else 'only-filled'} needs --long.")
-    if options.by and interval is not None:
-        raise UsageError("--interval and --by cannot be combined; drop one.")
     rounding: Any = "auto" if round == "auto" else digits
     with usage_errors():
         beside = [*files_beside(options), *([] if model is None else [model])]
@@ -155,21 +152,17 @@ def _impute_pairs(
     file: list[str], out: str, options: Options, interval: float | None, **how: Any
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
-    import numpy as np
-    import pyarrow as pa
-
     from a1gm._fit.fill import check_rounding
-    from a1gm._write.fill import BOUNDS, bounds_of
+    from a1gm._write.fill import BOUNDS, interval_advice
 
     check_rounding(how["round"])
     long = read_long(file, options)
     fit = fit_pairs(long, options)
-    pairs = fit.fill_long()
+    with interval_advice():
+        pairs = fit.fill_long(interval=interval)
     if interval is not None:
-        _, X = rows_of(fit, len(fit.row_factor))
-        for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
-            column = pa.array(bound[np.isnan(X)], from_pandas=True)
-            pairs = pairs.append_column(long.value + suffix, column)
+        names = [long.value + suffix for suffix in BOUNDS]
+        pairs = pairs.rename_columns([*long.keys, long.value, *names])
     long.write(out, pairs, overwrite=options.overwrite, **how)
     _finish(long, out, {}, options, "pair")
 
