@@ -20,6 +20,7 @@ from a1gm.exceptions import (
     A1gmWarning,
     ConvergenceWarning,
     DataError,
+    DataHintWarning,
     EmptyLineWarning,
     LabelError,
     NegativeValuesError,
@@ -337,6 +338,21 @@ def test_a_triangle_is_the_triangles_it_holds():
     rows, columns = many.to_frames()
     assert rows.columns.tolist()[:3] == ["Total", "column", "origin"]
     assert columns["development"].tolist()[:2] == [12, 24]
+
+
+def test_origins_without_their_first_ages_are_chain_ladders():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chainladder = pytest.importorskip("chainladder")
+        triangle = chainladder.load_sample("xyz")
+        reserves = chainladder.Chainladder().fit(triangle).ibnr_.set_backend("numpy")
+    words = "21 cells.*the first: Total, Incurred, origin 1998, age 12.*chain-ladder"
+    with pytest.warns(DataHintWarning, match=words):
+        many = a1gm.fit_many(triangle, negatives="allow")
+    filled = many.fill_long().groupby("column")["increment"].sum()
+    assert filled["Paid"] == pytest.approx(282_567.72)  # not 295,806, as with zeros
+    for k, name in enumerate(triangle.columns):
+        assert filled[name] == pytest.approx(np.nansum(reserves.values[0, k]))
 
 
 # --------------------------------------------------------------------------- how sure

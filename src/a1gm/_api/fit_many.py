@@ -67,7 +67,9 @@ def fit_many(
         index and the name of its column, their rows the origins, their columns the
         ages. Cumulative claims are turned into increments, which is what the fit
         explains and ``many.fill_long()`` gives; increments below zero need
-        ``negatives="allow"``.
+        ``negatives="allow"``. Ages before the first known one of an origin get parts of
+        that amount, with a warning: the reserves are those of chain-ladder, and the
+        errors count these cells as observed.
     weights, exposure : array, mapping, or sequence, optional
         As in ``a1gm.fit``, one for each table: a stack, by the same keys, or in the
         same order.

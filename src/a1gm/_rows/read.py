@@ -8,12 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import Absent
+from a1gm._base.types import Absent, Bools, Floats
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.frames import library_of, read_frame
 from a1gm._rows.rows import Rows, read_array, table_of
 from a1gm._rows.sparse import SparseRows, read_sparse
-from a1gm.exceptions import NotNumericError, ParameterError
+from a1gm.exceptions import DataHintWarning, NotNumericError, ParameterError
 
 AnyRows: TypeAlias = Rows | SparseRows
 
@@ -94,10 +96,15 @@ def read_triangles(
     """Keys, what their parts are called, and the increments of every triangle.
 
     Cells before the valuation are known, 0 where chainladder holds NaN for it; the
-    others are missing.
+    others are missing. Cumulative amounts before the first known one of their origin
+    are those of chain-ladder, with a warning.
     """
-    given = triangle.cum_to_incr() if triangle.is_cumulative else triangle
-    given = given.set_backend("numpy")
+    given = triangle.set_backend("numpy")
+    if given.is_cumulative:
+        given = given.copy()
+        given.values, is_early = _with_first_ages(np.asarray(given.values, np.float64))
+        _warn_early(given, is_early)
+        given = given.cum_to_incr()
     known = np.asarray(given.nan_triangle) == 1.0
     cells = np.asarray(given.values, np.float64)
     cells = np.where(known, np.nan_to_num(cells), np.nan)
@@ -108,3 +115,37 @@ def read_triangles(
     labels: Any = {"row_labels": origins, "col_labels": ages, "backend": "pandas"}
     sources = [replace(table, **labels) for table in tables]
     return keys, (*given.key_labels, "column"), sources
+
+
+def _with_first_ages(C: Floats) -> tuple[Floats, Bools]:
+    """Cumulative amounts with the ages before the first known one of each origin.
+
+    An age has the share in the next one that the origins with both have. So split, the
+    first known amount leaves every development factor as it is. Also which cells these
+    are.
+    """
+    has, C = ~np.isnan(C), C.copy()
+    is_early = ~np.logical_or.accumulate(has, -1) & has.any(-1, keepdims=True)
+    for k in reversed(range(C.shape[-1] - 1)):
+        both = has[..., k] & has[..., k + 1]
+        one, other = (np.where(both, C[..., at], 0.0).sum(-1) for at in (k, k + 1))
+        share = np.divide(one, other, out=np.zeros_like(one), where=other != 0.0)
+        early = C[..., k + 1] * share[..., None]
+        C[..., k] = np.where(is_early[..., k], early, C[..., k])
+    return C, is_early
+
+
+def _warn_early(triangle: Any, is_early: Bools) -> None:
+    """Warn of cells before the first known amount of their origin."""
+    n = int(is_early.sum())
+    if n:
+        a, b, i, j = np.argwhere(is_early)[0]
+        name = ", ".join(map(str, [*triangle.index.to_numpy()[a], triangle.columns[b]]))
+        warn_user(
+            f"{counted(n, 'cell')} of the triangle, before the first known amount of "
+            f"the origin, held no number (the first: {name}, origin "
+            f"{triangle.origin[i]}, age {triangle.development.iloc[j]}). They get "
+            "parts of that amount, by the development of the other origins, as in "
+            "chain-ladder.",
+            DataHintWarning,
+        )
