@@ -480,3 +480,32 @@ def test_totals_say_how_many_cells_are_in_none(fit, by, cells):
     assert list(totals.columns()) == ["value", "se", "se_estimation", "se_process"]
     whole = a1gm.fit(X[:3, :2]).uncertainty("poisson").totals(by, cells)
     assert "without" not in repr(whole) + whole._repr_html_()
+
+
+# ----------------------------------------------------------------------- small means
+def test_small_means_have_no_p_values(tmp_path):
+    rng = np.random.default_rng(0)
+    sparse = rng.poisson(0.2, (200, 20)).astype(float)
+    table = a1gm.PatternTable(keep_rows=False, uncertainty=True).update(sparse)
+    path = tmp_path / "x.csv"
+    np.savetxt(path, sparse, delimiter=",", header=",".join("abcdefghijklmnopqrst"))
+    quiet = {"on_undetermined": "ignore"}
+    for fit in (a1gm.fit(sparse, **quiet), a1gm.fit_file(path, **quiet), table.solve()):
+        u = fit.uncertainty()
+        assert np.isnan([u.pearson_p, u.deviance_p]).all()
+        assert "no p-value: 100% of the fitted means are below 1" in repr(u)
+        # In units of a known dispersion, they are large enough.
+        assert not np.isnan(fit.uncertainty(0.01).pearson_p)
+
+
+def test_a_few_small_means_do_not_matter():
+    X = np.outer([1.0, 8.0, 9.0, 10.0, 12.0], [1.0, 8.0, 9.0, 10.0, 12.0]).round()
+    X[0, 0] = 0.0
+    u = a1gm.fit(X).uncertainty()
+    assert 0.0 < u._share_of_small < 0.2
+    assert 0.0 <= u.pearson_p <= 1.0
+    weights = np.full(X.shape, 0.01)
+    u = a1gm.fit(X, weights=weights).uncertainty()
+    assert np.isnan(u.pearson_p)  # what counts is the weight times the mean
+    rates = a1gm.fit(X, exposure=weights).uncertainty()
+    assert not np.isnan(rates.pearson_p)

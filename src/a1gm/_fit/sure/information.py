@@ -29,6 +29,7 @@ from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLarge
 
 MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
 MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
+ROWS_AT_ONCE, PIECES = 1 << 12, 8  # of the rows whose fitted values are looked at
 SMALLEST, LARGEST = 1e-140, 1e140
 FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
@@ -201,6 +202,35 @@ class Information:
                 "block with separate errors."
             )
         return found
+
+    def share_below(self, least: float) -> float:
+        """Share of the fitted values of observed cells that are below ``least``.
+
+        Of some rows where there are many; of the mean rows of the patterns where single
+        rows are not known.
+        """
+        n_cells, n_below = 0, 0
+        for fitted in self._fitted_rows():
+            inside = fitted > 0.0
+            n_cells += int(inside.sum())
+            n_below += int((fitted[inside] < least).sum())
+        return n_below / max(n_cells, 1)
+
+    def _fitted_rows(self) -> Iterator[Floats]:
+        """Yield fitted values of observed cells, times their weights; 0 elsewhere."""
+        is_gone = self.table.is_weighted and self.table.source is None
+        if self.fates.rows.is_kept and not is_gone:
+            n = self.shape[0]
+            for start in range(0, n, max(ROWS_AT_ONCE, n // PIECES)):
+                rows = np.arange(start, min(start + ROWS_AT_ONCE, n))
+                _, r, pattern = self.rows(rows)
+                Q = self.by_row(pattern, lambda some: self.shares(some)[0])
+                yield np.nan_to_num(r)[:, None] * Q
+            return
+        for some in self.patterns.stretches():
+            every, zeros = self.fates.rows.pattern_counts(some)
+            r = self.unit * self.patterns.row_sums[some] / np.maximum(every - zeros, 1)
+            yield r[:, None] * self.shares(some)[0]
 
     # --------------------------------------------------------------------------- rows
     def rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ BELOW_ZERO = (
     "variance, so this fit has no standard errors. For a claims triangle use Mack's "
     "method, which estimates them from the development factors."
 )
+MOST_SMALL = 0.2  # of the fitted means may be below 1 where chi-square is tested
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -202,21 +203,35 @@ class Errors(ABC):
     def pearson_p(self) -> float:
         """p-value of Pearson's chi-square under the rank-1 Poisson model.
 
-        A numeric ``dispersion`` takes the place of 1.
+        A numeric ``dispersion`` takes the place of 1. NaN where more than a fifth of
+        the fitted means are below 1 (or that number): such counts are too small for the
+        distribution of chi-square.
         """
         return self._p_value(self.pearson_chi2)
 
     @property
     def deviance_p(self) -> float:
-        """p-value of the deviance under the rank-1 Poisson model."""
+        """p-value of the deviance under the rank-1 Poisson model; NaN likewise."""
         return self._p_value(self.deviance)
 
     def _p_value(self, statistic: float) -> float:
         from scipy.special import chdtrc
 
-        if self.dof < 1:
+        if self.dof < 1 or self._share_of_small > MOST_SMALL:
             return math.nan
         return float(chdtrc(self.dof, statistic / self._unit))
+
+    @cached_property
+    def _share_of_small(self) -> float:
+        """Share of the fitted means that are below 1, or the dispersion passed."""
+        return self._info.share_below(self._unit)
+
+    def _with_p(self, statistic: float, p: float) -> str:
+        why = f"p = {p:.2g}"
+        if self._share_of_small > MOST_SMALL:
+            share = f"{self._share_of_small:.0%}"
+            why = f"no p-value: {share} of the fitted means are below {self._unit:.3g}"
+        return f"{statistic:.6g} ({why})"
 
     # ------------------------------------------------------------------------- cells
     def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
@@ -388,8 +403,8 @@ class Errors(ABC):
         return {
             "dispersion": phi,
             "degrees of freedom": f"{self.dof:,}",
-            "Pearson's chi-square": _with_p(self.pearson_chi2, self.pearson_p),
-            "deviance": _with_p(self.deviance, self.deviance_p),
+            "Pearson's chi-square": self._with_p(self.pearson_chi2, self.pearson_p),
+            "deviance": self._with_p(self.deviance, self.deviance_p),
         }
 
     def __repr__(self) -> str:
@@ -639,7 +654,3 @@ class Uncertainty(Errors):
         draws = simulate(self._info, self.dispersion, n, by, cells, random)
         draws[:, self._info.has_no_total(by, cells)] = np.nan
         return draws
-
-
-def _with_p(statistic: float, p: float) -> str:
-    return f"{statistic:.6g} (p = {p:.2g})"
