@@ -3,6 +3,7 @@
     python benchmarks/scale.py            # makes a 4 GB file in a temporary folder
     python benchmarks/scale.py --quick    # a twentieth of it, nothing written
     python benchmarks/scale.py --only cluster
+    python benchmarks/scale.py --only commands --source wide.parquet --long long.parquet
 
 Prints a Markdown table and writes benchmarks/results/scale.csv. Whatever touches a
 file runs in a process of its own, so that its peak memory is its own; compared runs
@@ -96,6 +97,141 @@ def take_turns(
             fastest = min(old, result, key=lambda r: r["seconds"])
             best[task] = fastest | {"peak": peak, "cpu": cpu}
     return best
+
+
+# ------------------------------------------------------------------- the commands
+COMMAND = """
+import json, sys, time
+start = time.perf_counter()
+if sys.argv[1] == "python":
+    import pyarrow.parquet as pq, a1gm
+    task, source = sys.argv[2:]
+    if task == "fit_long":
+        keys = {"keys": ["user", "item"], "value": "rating"}
+        a1gm.fit_long(pq.read_table(source), **keys)
+    else:
+        fit = a1gm.fit_file(source)
+        if task == "uncertainty":
+            u = fit.uncertainty()
+            u.totals("column"), u.index(), u.factor_errors().rows[:10], fit.row_labels
+else:
+    from a1gm.cli import main
+    try:
+        sys.argv[1:] = [*sys.argv[1:], "-q"]
+        main()
+    except SystemExit as stopped:
+        assert not stopped.code, stopped.code
+seconds = time.perf_counter() - start
+status = dict(line.split(":") for line in open("/proc/self/status"))
+peak = int(status["VmHWM"].split()[0]) / 1024
+print(json.dumps({"seconds": seconds, "peak": peak}), file=sys.stderr)
+"""
+
+
+def run_command(*arguments: object) -> dict[str, float]:
+    """Seconds and peak memory of a command, or of a call in Python, start included."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stderr.splitlines()[-1])
+
+
+def write_counts(path: Path, n_rows: int, *, with_id: bool) -> None:
+    """Write counts in 8 columns, 5 % of them missing at random."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    h = np.array([5.0, 8.0, 12.0, 20.0, 30.0, 9.0, 3.0, 40.0])
+    schema = pa.schema([(f"c{j}", pa.float64()) for j in range(len(h))])
+    if with_id:
+        schema = schema.insert(0, pa.field("shop", pa.string()))
+    with parquet.ParquetWriter(
+        path, schema, use_dictionary=False, write_page_checksum=True
+    ) as writer:
+        for start in range(0, n_rows, 1 << 20):
+            n = min(1 << 20, n_rows - start)
+            X = rng.poisson(rng.gamma(2.0, 1.0, n)[:, None] * h).astype(float)
+            holes = rng.random(X.shape) < 0.05
+            cells = [
+                pa.array(x, mask=hole) for x, hole in zip(X.T, holes.T, strict=True)
+            ]
+            if with_id:
+                names = np.arange(start, start + n).astype("U8")
+                cells = [pa.array(np.char.add("shop", names)), *cells]
+            writer.write_batch(pa.record_batch(cells, schema=schema))
+
+
+def write_pairs(path: Path, n_rows: int) -> None:
+    """Write about so many ratings of 1,000 items by n_rows / 20 users."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, n_rows // 20, n_rows)
+    pair = np.unique(user * 1000 + (rng.random(n_rows) ** 2 * 1000).astype(int))
+    rng.shuffle(pair)
+    columns = {"user": pair // 1000, "item": pair % 1000}
+    parquet.write_table(
+        pa.table(columns | {"rating": rng.poisson(3.0, len(pair)) + 0.0}), path
+    )
+
+
+def measure_commands(
+    folder: Path, n_rows: int, source: Path | None, long: Path | None
+) -> list[dict[str, object]]:
+    """Every command on a long file of 8 columns, and on one row per cell."""
+    if source is None:
+        source = folder / "counts.parquet"
+        write_counts(source, n_rows, with_id=False)
+        write_counts(source.with_stem("counts_id"), n_rows, with_id=True)
+    named = source.with_stem(source.stem + "_id")
+    out = folder / "out"
+    size, cells = f"{n_rows / 1e6:.0f} million x 8", n_rows * 8
+    tasks: dict[str, tuple[object, ...]] = {
+        "a1gm inspect": ("inspect", source),
+        "a1gm fit": ("fit", source, "-o", out),
+        "a1gm fit, with names": ("fit", named, "-o", out),
+        "a1gm impute": ("impute", source, "-o", folder / "filled.parquet"),
+        "a1gm impute, with names": ("impute", named, "-o", folder / "filled.parquet"),
+        "a1gm assess": ("assess", source),
+        "a1gm report": ("report", source, "-o", folder / "report.html"),
+        "fit_file": ("python", "fit_file", source),
+        "fit_file and uncertainty(), with names": ("python", "uncertainty", named),
+    }
+    rows = []
+    for name, arguments in tasks.items():
+        more = ["--overwrite"] if "-o" in arguments else []
+        found = run_command(*arguments, *more)
+        rows.append(row(f"{size}: {name}", cells, found, asked="< 500 MB"))
+        print(markdown(rows[-1:]), flush=True)
+    if long is None:
+        long = folder / "pairs.parquet"
+        write_pairs(long, n_rows)
+    keys = ["--long", "user,item,rating", "-o", out, "--overwrite"]
+    fit = run_command("python", "fit_long", long)
+    command = run_command("fit", long, *keys)
+    model = (out / "model.a1gm").stat().st_size / 1e6
+    ratio = command["seconds"] / fit["seconds"]
+    size, what = f"{n_rows / 1e6:.0f} million pairs", "read_table and fit_long"
+    rows.append(row(f"{size}: {what}", n_rows, fit))
+    rows.append(
+        row(
+            f"{size}: a1gm fit --long (model of {model:.0f} MB)",
+            n_rows,
+            command,
+            ratio=ratio,
+            to=what,
+            asked="<= 2",
+        )
+    )
+    return rows
 
 
 # ----------------------------------------------------------------------- the files
@@ -313,9 +449,14 @@ def _clock(call: object) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["file", "growth", "masks", "cluster"])
+    parser.add_argument(
+        "--only", choices=["file", "growth", "masks", "cluster", "commands"]
+    )
+    parser.add_argument("--source", type=Path, help="of commands; made otherwise")
+    parser.add_argument("--long", type=Path, help="one row per cell, the same")
     options = parser.parse_args()
     n_bytes = 4 * GIGABYTE // (20 if options.quick else 1)
+    n_rows = 1_000_000 if options.quick else 20_000_000
     warnings.simplefilter("ignore")
     rows: list[dict[str, object]] = []
     if options.only is not None and RESULTS.exists():
@@ -327,6 +468,9 @@ def main() -> None:
             "masks": lambda: measure_masks(folder, n_bytes),
             "cluster": lambda: measure_cluster(200_000 if options.quick else 1_000_000),
             "file": lambda: measure_file(folder, n_bytes),
+            "commands": lambda: measure_commands(
+                folder, n_rows, options.source, options.long
+            ),
         }
         for part, measure in parts.items():
             if options.only in (None, part):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from support import oracles
@@ -62,3 +65,32 @@ def test_the_repr_of_many_cells_is_short():
     cells = UndeterminedCells(many, many, np.full(1000, 3))
     assert len(repr(cells)) < 200
     assert "..." in repr(cells)
+
+
+def test_blocks_of_rows_in_files_are_numbered_where_they_are_looked_at(
+    tmp_path, monkeypatch
+):
+    for module in ("table", "place"):
+        monkeypatch.setattr(f"a1gm._fit.{module}.ROWS_AT_ONCE", 3)
+    X = np.array(
+        [
+            [nan, nan, nan, nan, nan],
+            [0, nan, 0, nan, nan],
+            [nan, nan, 3, 4, nan],
+            [1, 2, nan, nan, nan],
+            [nan, 0, nan, nan, nan],
+            [2, nan, nan, nan, nan],
+            [nan, nan, nan, 5, nan],
+            [nan, nan, nan, nan, 0],
+        ]
+    )
+    pd.DataFrame(X, columns=list("abcde")).to_parquet(tmp_path / "a.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit, lazy = a1gm.fit(X), a1gm.fit_file(tmp_path / "a.parquet")
+    assert fit.row_block.tolist() == [-1, 0, 1, 2, 3, 2, 1, 4]
+    assert lazy.row_block[:].tolist() == fit.row_block.tolist()
+    assert [lazy.row_block[k] for k in range(8)] == fit.row_block.tolist()
+    assert lazy.row_block[2:7].tolist() == fit.row_block[2:7].tolist()
+    assert lazy.row_block[[7, 0]].tolist() == [4, -1]
+    assert lazy.col_block.tolist() == fit.col_block.tolist()

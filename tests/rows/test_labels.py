@@ -231,3 +231,38 @@ def test_a_range_of_names_is_kept_in_typed_files(tmp_path, ending):
         table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
         assert table.to_pandas().index.equals(index)
         assert table.to_pandas().index.name == "shop"
+
+
+def test_labels_of_files_are_read_where_they_are_looked_at(tmp_path: Path) -> None:
+    names = [f"shop {k}" for k in range(70_000)] + ["twice", "twice"]
+    x = np.arange(1.0, len(names) + 1)
+    table = {"shop": names, "x": x, "y": 2 * x, "z": np.where(x % 3 == 0, np.nan, x)}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    fit = a1gm.fit_file(tmp_path / "a.parquet", uncertainty=True)
+    files, reads = fit._table.source, []
+    read = files.id_batches
+    files.id_batches = lambda: (reads.append(batch) or batch for batch in read())
+    u = fit.uncertainty()
+    u.totals("column"), u.totals("row"), u.index(), u.factor_errors().rows[:9]
+    labels = fit.row_labels
+    assert not reads
+    assert labels[:2] == names[:2]
+    assert [labels[k] for k in range(3)] == names[:3]
+    assert [batch.num_rows for batch in reads] == [1 << 16]
+    assert len(labels) == len(names)
+    assert labels[-1] == "twice"
+    assert labels[:1:-1] == names[:1:-1]
+    assert labels == names
+    assert labels != names[1:]
+    assert np.asarray(labels).tolist() == list(labels) == names
+    assert pickle.loads(pickle.dumps(labels)) == names
+    assert repr(labels).startswith("LazyLabels(['shop 0', 'shop 1',")
+    assert fit.fate("shop 69000", "z") == "finite"
+    assert u.standard_error(["shop 5", "shop 3"], "z").shape == (2,)
+    assert fit.predict(-3, "x") == pytest.approx(70_000)  # no label is a number
+    with pytest.raises(IndexError):
+        labels[len(names)]
+    with pytest.raises(LabelError, match="2 rows are called 'twice'"):
+        fit.fate("twice", "z")
+    with pytest.raises(LabelError, match="Did you mean 'shop 1"):
+        fit.fate("shap 11", "z")

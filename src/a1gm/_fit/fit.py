@@ -232,10 +232,11 @@ class RankOneFit(Solution):
         return pattern
 
     @property
-    def row_block(self) -> SmallInts:
+    def row_block(self) -> Any:
         """Component of each row, 0-based by first row; -1 if nothing is observed.
 
         A row of zeros is a component of its own, which ``n_blocks`` does not count.
+        As ``row_factor``, an array, or computed where it is looked at.
         """
         return self._blocks[0]
 
@@ -247,7 +248,7 @@ class RankOneFit(Solution):
         return self._blocks[1]
 
     @cached_property
-    def _blocks(self) -> tuple[SmallInts, SmallInts]:
+    def _blocks(self) -> tuple[Any, SmallInts]:
         return self._fates.row_blocks()
 
     @overload

@@ -70,7 +70,10 @@ class FactorErrors(FactorFrames):
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
     """Make a frame of each factor, with its labels and blocks."""
-    rows = {"row_factor": np.asarray(fit.row_factor), "row_block": fit.row_block}
+    rows = {
+        "row_factor": np.asarray(fit.row_factor),
+        "row_block": np.asarray(fit.row_block),
+    }
     columns = {"col_factor": fit.col_factor, "col_block": fit.col_block}
     return FactorFrames(
         labelled_frame("row", fit.row_labels, rows, backend),

@@ -19,7 +19,7 @@ import numpy as np
 from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
 from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.table import FitRows
+from a1gm._fit.table import ROWS_AT_ONCE, FitRows, LazyRows
 from a1gm._kernel import kernel, threads_for, warn_if_slow
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
@@ -734,15 +734,51 @@ class Fates:
         component = np.maximum(self.component, -1)
         return number_by_rows(component, self.graph.label, self.graph.n)[1]
 
-    def row_blocks(self) -> tuple[SmallInts, SmallInts]:
-        """Component of each row and column; -1 if empty, one per row of zeros."""
-        found, n = [], self.graph.n
-        for start, stop in self.pieces(self.patterns.patterns_at_once):
-            patterns, is_zero = self.rows.read(start, stop)
-            component = self.component[patterns]
-            component[is_zero & (component >= 0)] = ZEROS
-            found.append(component)
-        rows = np.concatenate(found)
-        zeros = rows == ZEROS
-        rows = np.where(zeros, n + np.cumsum(zeros) - 1, rows)
-        return number_by_rows(rows, self.graph.label, n + int(zeros.sum()))
+    def row_blocks(self) -> tuple[Any, SmallInts]:
+        """Component of each row and column; -1 if empty, one per row of zeros.
+
+        They are numbered in the order of their first rows, then of the columns. Rows
+        that are not held are numbered where they are looked at.
+        """
+        n, n_rows = self.graph.n, self.rows.n_rows
+        first = np.full(n, n_rows)  # row of each component
+        zeros_before = np.zeros(n, np.int64)  # rows of zeros before that
+        zeros = [0]  # before each piece
+        for start, stop in self.pieces(ROWS_AT_ONCE):
+            component = self._component_of_rows(start, stop)
+            own = np.flatnonzero(component >= 0)
+            found, at = np.unique(component[own], return_index=True)
+            is_new = first[found] == n_rows
+            found, at = found[is_new], own[at[is_new]]
+            count = np.cumsum(component == ZEROS)
+            first[found], zeros_before[found] = start + at, zeros[-1] + count[at]
+            zeros.append(zeros[-1] + int(count[-1]))
+        order = np.argsort(first, kind="stable")
+        firsts = first[order[: int((first < n_rows).sum())]]
+        number = np.full(n + 1, -1, np.int32)  # the last: nothing is observed
+        number[order] = np.arange(n) + zeros_before[order]
+        label = self.graph.label
+        alone, at = np.unique(label[label >= 0], return_index=True)
+        alone = alone[np.argsort(at)]
+        alone = alone[first[alone] == n_rows]
+        number[alone] = len(firsts) + zeros[-1] + np.arange(len(alone))
+
+        def of_rows(start: int, stop: int) -> SmallInts:
+            piece = start // ROWS_AT_ONCE
+            rows = np.arange(piece * ROWS_AT_ONCE, stop)
+            component = self._component_of_rows(piece * ROWS_AT_ONCE, stop)
+            is_zero = component == ZEROS
+            count = zeros[piece] + np.cumsum(is_zero) - 1
+            own = count + np.searchsorted(firsts, rows)
+            blocks = np.where(is_zero, own, number[np.maximum(component, -1)])
+            return blocks[start - rows[0] :].astype(np.int32)
+
+        lazy = LazyRows(n_rows, of_rows, np.int32)
+        return np.asarray(lazy) if self.rows.is_held else lazy, number[label]
+
+    def _component_of_rows(self, start: int, stop: int) -> SmallInts:
+        """Component of each of some rows, or NOTHING, or ZEROS."""
+        patterns, is_zero = self.rows.read(start, stop)
+        component = self.component[patterns]
+        component[is_zero & (component >= 0)] = ZEROS
+        return component

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, overload
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._base.types import Absent, Bools, Floats, Ints
+from a1gm._base.types import Absent, AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, named
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, columns_like
@@ -323,11 +323,14 @@ class LazyRows:
     """
 
     ndim = 1
-    dtype = np.dtype(np.float64)
 
-    def __init__(self, n: int, compute: Callable[[int, int], Floats]) -> None:
+    def __init__(
+        self, n: int, compute: Callable[[int, int], AnyArray], dtype: Any = np.float64
+    ) -> None:
         self.size = n
         self.shape = (n,)
+        self.dtype = np.dtype(dtype)
+        # From a row to another, both within the same ROWS_AT_ONCE rows.
         self._compute = compute
 
     def __len__(self) -> int:
@@ -339,14 +342,17 @@ class LazyRows:
     def __getitem__(self, at: slice | list[int] | npt.NDArray[Any]) -> Floats: ...
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            at = np.arange(*at.indices(self.size))
+            start, stop, step = at.indices(self.size)
+            if step == 1:
+                return self._between(start, max(start, stop))
+            at = np.arange(start, stop, step)
         rows = np.asarray(at)
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         rows = np.where(rows < 0, rows + self.size, rows).astype(np.int64)
         if rows.min(initial=0) < 0 or rows.max(initial=0) >= self.size:
             raise IndexError(f"Rows outside the {counted(self.size, 'row')}.")
-        out = np.empty(rows.size)
+        out = np.empty(rows.size, self.dtype)
         order = np.argsort(rows, axis=None, kind="stable")
         sorted_rows = rows.ravel()[order]
         cuts = np.flatnonzero(np.diff(sorted_rows // ROWS_AT_ONCE)) + 1
@@ -354,7 +360,16 @@ class LazyRows:
             piece = rows.flat[chosen]
             first = int(piece[0])
             out[chosen] = self._compute(first, int(piece[-1]) + 1)[piece - first]
-        return out.reshape(rows.shape) if rows.ndim else float(out[0])
+        return out.reshape(rows.shape) if rows.ndim else out[0].item()
+
+    def _between(self, start: int, stop: int) -> AnyArray:
+        out = np.empty(stop - start, self.dtype)
+        at = start
+        while at < stop:
+            end = min(stop, (at // ROWS_AT_ONCE + 1) * ROWS_AT_ONCE)
+            out[at - start : end - start] = self._compute(at, end)
+            at = end
+        return out
 
     def __iter__(self) -> Iterator[float]:
         for start in range(0, self.size, ROWS_AT_ONCE):
@@ -367,7 +382,7 @@ class LazyRows:
             raise ValueError(
                 "The rows are computed when looked at, so a copy cannot be avoided."
             )
-        return self[:].astype(np.float64 if dtype is None else dtype, copy=False)
+        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{x:.6g}" for x in self[:4])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from calendar import month_name
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Number
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -217,6 +218,65 @@ def _is_whole(name: Any) -> bool:
     return isinstance(name, Integral) and not isinstance(name, no_number)
 
 
+# --------------------------------------------------------------------------------- lazy
+class LazyLabels(Sequence[str]):
+    """Labels of many rows, read where they are looked at; equal to a list of them.
+
+    ``read`` starts over and yields lists of labels. The last list stays, and so does
+    the place in the reading: labels that ascend are found in one pass.
+    """
+
+    def __init__(self, n: int, read: Callable[[], Iterator[list[str]]]) -> None:
+        self._n, self._read = n, read
+        self._start, self._some = 0, list[str]()
+        self._rest: Iterator[list[str]] = iter(())
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __iter__(self) -> Iterator[str]:
+        for some in self._read():
+            yield from some
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        places = range(self._n)[at]  # IndexError outside
+        return self._at(places) if isinstance(places, int) else self._within(places)
+
+    def _within(self, places: range) -> list[str]:
+        found = [self._at(k) for k in sorted(places)]
+        return found if places.step > 0 else found[::-1]
+
+    def _at(self, position: int) -> str:
+        if position < self._start or not self._some:
+            self._start, self._some, self._rest = 0, [], self._read()
+        while position >= self._start + len(self._some):
+            self._start += len(self._some)
+            self._some = next(self._rest)
+        return self._some[position - self._start]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        return np.fromiter(self, object, self._n).astype(dtype or object)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(other) == self._n and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self[:4]))
+        more = ", ..." if self._n > 4 else ""
+        return f"LazyLabels([{names}{more}], {counted(self._n, 'row')})"
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
 # ------------------------------------------------------------------------------- lookup
 class Lookup:
     """Positions of the rows, or the columns, of a table that a user names.
@@ -236,12 +296,22 @@ class Lookup:
         return np.arange(self.n) if self.labels is None else self.labels
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
+    def _every_position(self) -> dict[str, int]:
         """Position of each label, by its text; TWICE for a label of several."""
         found: dict[str, int] = {}
         for position, label in enumerate(() if self.labels is None else self.labels):
             text = plain_text(label)
             found[text] = TWICE if text in found else position
+        return found
+
+    def _positions(self, names: Iterable[Any]) -> dict[str, int]:
+        """Position of labels with these names, by text; others may be there as well."""
+        if not isinstance(self.labels, LazyLabels):
+            return self._every_position
+        wanted, found = set(map(plain_text, names)), dict[str, int]()
+        for position, text in enumerate(self.labels if wanted else ()):
+            if text in wanted:
+                found[text] = TWICE if text in found else position
         return found
 
     @cached_property
@@ -250,7 +320,9 @@ class Lookup:
         if self.labels is None or _only_count(self.labels):
             return True
         # The text "7" is a number, too: labels from text files are never anything else.
-        return not any(text.lstrip("-").isdecimal() for text in self._positions)
+        is_lazy = isinstance(self.labels, LazyLabels)
+        texts = self.labels if is_lazy else self._every_position
+        return not any(text.lstrip("-").isdecimal() for text in texts)
 
     def base(self, given: Any, has_factor: Bools) -> int:
         """Position of what others are compared with; 0, if not a label, is the first.
@@ -259,7 +331,7 @@ class Lookup:
         """
         if given is None and has_factor.any():
             return int(has_factor.argmax())
-        is_first = _is_whole(given) and given == 0 and "0" not in self._positions
+        is_first = _is_whole(given) and given == 0 and "0" not in self._positions("0")
         at = 0 if given is None or is_first else int(self.find(given))
         if has_factor[at]:
             return at
@@ -286,11 +358,14 @@ class Lookup:
         Positions that do not exist and labels of several are refused. Keys of a long
         frame ``are_labels``, also when they are whole numbers.
         """
-        takes_positions = self._takes_positions and not are_labels
         names = _as_array(given)
-        if takes_positions and names.dtype.kind in "iu":
+        are_whole = names.dtype.kind in "iu"
+        has_whole = are_whole or any(map(_is_whole, names.flat))
+        takes_positions = has_whole and not are_labels and self._takes_positions
+        if takes_positions and are_whole:
             return self._checked(names)
-        found = [self._find(name, takes_positions) for name in names.flat]
+        positions = self._positions(names.flat)
+        found = [self._find(name, takes_positions, positions) for name in names.flat]
         known = np.array(found, np.int64).reshape(names.shape)
         self._refuse(given, known == TWICE)
         return known
@@ -300,7 +375,7 @@ class Lookup:
         names = _as_array(given)[positions < 0]
         return named(self.side, list(dict.fromkeys(map(text_of_label, names))))
 
-    def _find(self, name: Any, takes_positions: bool) -> int:
+    def _find(self, name: Any, takes_positions: bool, positions: dict[str, int]) -> int:
         if takes_positions and _is_whole(name):
             return int(self._checked(np.array(int(name))))
         if self.labels is None:
@@ -309,7 +384,7 @@ class Lookup:
                 f"{self.owner} have no names. Give a whole number from 0 to "
                 f"{self.n - 1}."
             )
-        return self._positions.get(plain_text(name), UNKNOWN)
+        return positions.get(plain_text(name), UNKNOWN)
 
     def _checked(self, positions: Ints) -> Ints:
         n = self.n
@@ -334,7 +409,7 @@ class Lookup:
         if several:
             what, which = f"{len(several):,} {self.side}s are", f" ({listed(several)})"
         position = f", or a whole number from 0 to {self.n - 1}"
-        hint = "" if several else did_you_mean(text, self._positions)
+        hint = "" if several else did_you_mean(text, map(plain_text, self.labels))
         raise LabelError(
             f"{what} called {text_of_label(name)}{which}. Give a name that one "
             f"{self.side} has{position if self._takes_positions else ''}.{hint}"

@@ -87,7 +87,7 @@ def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     """List a factor, in table order or largest first."""
     fit, is_row = findings.fit, kind == "row"
     factor, names = findings.factor(kind)
-    block = fit.row_block if is_row else fit.col_block
+    block = np.asarray(fit.row_block if is_row else fit.col_block)
     holes = findings.missing.sum(axis=1 if is_row else 0)
     order = np.arange(len(factor))
     if not is_ordered:

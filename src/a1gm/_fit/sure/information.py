@@ -54,7 +54,7 @@ class CellSums(NamedTuple):
 
     chi2: float  # of v (x - f)² / f
     gain: float  # deviance of one constant per block less that of the factors
-    rows: Floats  # of weight times cell of each row
+    rows: Floats  # of weight times cell of each row, where cells have weights
 
 
 class Information:
@@ -322,10 +322,11 @@ class Information:
         """Sums over the observed cells, from one pass over the fitted table."""
         n, label, source = self.fates.graph.n, self.label, self.table.source
         chi2 = of_factors = 0.0
-        sums, sizes, rows = np.zeros(n), np.zeros(n), np.zeros(self.shape[0])
+        sums, sizes, is_weighted = np.zeros(n), np.zeros(n), self.table.is_weighted
+        rows = np.zeros(self.shape[0] if is_weighted else 0)
         for cells in self.cells():
             first, last = int(cells.i.min(initial=0)), int(cells.i.max(initial=-1)) + 1
-            if last > first:
+            if is_weighted and last > first:
                 some = cells.i - first, cells.weight * cells.x
                 rows[first:last] += weighted_counts(*some, last - first)
             own = cells.fitted > 0.0

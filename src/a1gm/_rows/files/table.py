@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,7 +31,7 @@ from a1gm._rows.files.source import (
 from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_numbers
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
-from a1gm._rows.labels import check_there, plain_text
+from a1gm._rows.labels import LazyLabels, check_there, plain_text
 from a1gm._rows.rows import Rows, table_of
 from a1gm.exceptions import (
     A1gmError,
@@ -186,11 +185,11 @@ class TableFiles:
         return [title_of(name) for name in self.passed_through if name not in self.id]
 
     @cached_property
-    def row_labels(self) -> list[str] | None:
+    def row_labels(self) -> LazyLabels | None:
         """Labels of all rows, read from the columns ``id``; None without these."""
         if not self.id:
             return None
-        return [name for batch in self.id_batches() for name in _ids_of(batch)]
+        return LazyLabels(self.n_rows or 0, lambda: map(_ids_of, self.id_batches()))
 
     def check_has(self, names: Sequence[str], why: Text = "") -> None:
         """Raise for columns that the first file does not have."""
@@ -429,7 +428,9 @@ class TableFiles:
             yield pa.RecordBatch.from_pydict({"row": some})
         for source in self.sources if self.id else ():
             source.file.check_unchanged()
-            yield from source.batches(self.id)
+            for batch in source.batches(self.id):
+                for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                    yield batch.slice(start, _ROWS_AT_ONCE)
 
     def check_unchanged(self) -> None:
         """Raise FileFormatError if a file has changed since it was fitted."""
@@ -451,11 +452,8 @@ class TableFiles:
         Rows go by the columns ``id``, else by the lines of a text file (the header is
         line 1), else by their number from 0.
         """
-        if rows and self.id:
-            labels = chain.from_iterable(map(_ids_of, self.id_batches()))
-            some, wanted = enumerate(islice(labels, max(rows) + 1)), set(rows)
-            found = {row: label for row, label in some if row in wanted}
-            return "row", [repr(found[row]) for row in rows]
+        if rows and self.row_labels is not None:
+            return "row", [repr(self.row_labels[row]) for row in rows]
         if rows and len(self.paths) == 1:
             lines = self.first.lines_of(rows)
             return self.first.row_noun, [str(line) for line in lines]
@@ -664,17 +662,12 @@ def read_beside(given: Any, files: TableFiles) -> Any:
 
 def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:
     """The labels of some or all rows, or where they are: "line 2" or "row 0"."""
-    rows = np.arange(files.n_rows or 0) if rows is None else rows
-    if not files.id:
-        noun, numbers = files.name_rows(rows.tolist())
-        return [f"{noun} {number}" for number in numbers]
-    names: list[str] = []
-    start = 0
-    for batch in files.id_batches():
-        first, last = np.searchsorted(rows, (start, start + batch.num_rows))
-        names += _ids_of(batch.take(rows[first:last] - start))
-        start += batch.num_rows
-    return names
+    places = range(files.n_rows or 0) if rows is None else rows.tolist()
+    labels = files.row_labels
+    if labels is not None:
+        return [labels[place] for place in places]
+    noun, numbers = files.name_rows(places)
+    return [f"{noun} {number}" for number in numbers]
 
 
 def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
