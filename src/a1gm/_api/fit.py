@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -25,7 +26,7 @@ from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
@@ -187,7 +188,15 @@ def fit(
     return fit_rows(source, options)
 
 
-def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any) -> Any:
+def impute(
+    X: Any,
+    *,
+    weights: Any = None,
+    exposure: Any = None,
+    row_totals: Any = None,
+    col_totals: Any = None,
+    **options: Any,
+) -> Any:
     """Fill the missing cells of a table with its best rank-1 explanation.
 
     Parameters
@@ -197,6 +206,9 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
         input is never modified.
     weights, exposure : table, or one number per row or column, optional
         As in ``a1gm.fit``.
+    row_totals, col_totals : array, list, Series, dict or frame, optional
+        Totals that the filled table is to have, as in ``a1gm.scale``: the fills are
+        scaled to what the observed cells, which are kept, leave of them.
     **options
         As in ``a1gm.fit``.
 
@@ -204,15 +216,33 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     -------
     table
         A copy of X, of the same kind, with its missing cells filled. Cells that the
-        data do not determine stay missing, with a warning.
+        data do not determine stay missing, with a warning; with totals they are filled,
+        if all rows and columns with missing cells have one.
+
+    Raises
+    ------
+    TotalsError
+        No fill has these totals; the message names rows and columns that prove it.
 
     Examples
     --------
     >>> import numpy as np, a1gm
-    >>> a1gm.impute(np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0]]))
+    >>> X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, np.nan]])
+    >>> a1gm.impute(X)
     array([[1., 2., 3.],
            [2., 4., 6.]])
+    >>> a1gm.impute(X, row_totals=[6, 17])
+    array([[1., 2., 3.],
+           [2., 6., 9.]])
     """
+    has_totals = row_totals is not None or col_totals is not None
+    if has_totals:  # which determine more than the data
+        options.setdefault("on_undetermined", "ignore")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptyLineWarning)
+            fitted = fit(X, weights=weights, exposure=exposure, **options)
+        source, columns = fitted._table.source, fitted._columns
+        return fitted._fill_to(X, source, columns, row_totals, col_totals)
     fitted = fit(X, weights=weights, exposure=exposure, **options)
     return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
 

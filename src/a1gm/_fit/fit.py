@@ -56,6 +56,7 @@ from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
+from a1gm._fit.totals import fill_to_totals, totals_of
 from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
@@ -581,6 +582,8 @@ class RankOneFit(Solution):
         *,
         weights: Any = None,
         exposure: Any = None,
+        row_totals: Any = None,
+        col_totals: Any = None,
         round: Rounding = None,
         on_undetermined: OnUndetermined | None = None,
     ) -> Any:
@@ -595,6 +598,9 @@ class RankOneFit(Solution):
         weights, exposure : table, optional
             Weights or exposures of the cells of X, where the fit had them; not needed
             for the table that was fitted.
+        row_totals, col_totals : array, list, Series, dict or frame, optional
+            Totals that the filled rows are to have, as in ``a1gm.scale``: the fills are
+            scaled to what the observed cells leave of them.
         round : int or "auto", optional
             Digits after the point of the filled cells; ``"auto"`` rounds those to whole
             numbers whose column has only such. Observed cells stay as they are.
@@ -616,12 +622,35 @@ class RankOneFit(Solution):
         check_on_undetermined(on_undetermined)
         check_rounding(round)
         engine, columns = self._engine_for(X, weights, exposure)
+        has_totals = row_totals is not None or col_totals is not None
+        if has_totals and round is not None:
+            raise ParameterError(
+                "Rounded fills do not keep totals: leave out round=. For whole numbers "
+                "with all totals pass the filled table to a1gm.scale, and the observed "
+                "cells as known=; its result has round()."
+            )
         if engine is not None:
-            if round is not None:
-                raise ParameterError("A lazy collection is filled without round=.")
+            if round is not None or has_totals:
+                raise ParameterError(
+                    "A lazy collection is filled without round= and totals."
+                )
             return engine.fill(X, columns, on_undetermined, self._on_undetermined)
         rows, columns = self._read(X, weights, exposure)
+        if has_totals:
+            return self._fill_to(X, rows, columns, row_totals, col_totals)
         return self._fill(X, rows, columns, round, on_undetermined)
+
+    def _fill_to(
+        self,
+        X: Any,
+        rows: AnyRows,
+        columns: Columns,
+        row_totals: Any,
+        col_totals: Any,
+    ) -> Any:
+        """Fill a table that was read as ``rows`` to totals."""
+        totals = totals_of(rows, row_totals, col_totals, "the table")
+        return fill_to_totals(X, columns.place(rows), totals, tol=self.tol)
 
     def _fill(
         self,

@@ -93,6 +93,15 @@ def known_cells(table: AnyRows) -> Cells:
     return i, j, cells[i, j]
 
 
+def missing_cells(table: AnyRows) -> tuple[Ints, Ints]:
+    """Places of the missing cells, of a sparse table those that are stored."""
+    if isinstance(table, SparseRows):
+        holes = table.missing
+        return table.row_of_cell[holes], table.cols[holes].astype(np.int64)
+    i, j = np.nonzero(np.isnan(table.cells))
+    return i, j
+
+
 def without_cells(A: Any, i: Ints, j: Ints) -> Any:
     """A copy of the matrix with 0 in some cells."""
     if not len(i):
