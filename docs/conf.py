@@ -9,11 +9,15 @@ outside; the search works from a folder on disk.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
 
 import a1gm
+
+sys.path.insert(0, str(Path(__file__).parent))
+import ways_in
 
 project = "a1gm"
 author = "The a1gm developers"
@@ -96,10 +100,17 @@ html_theme_options = {
 
 def setup(app):
     """Mend what Markdown, which a code host shows too, cannot say."""
+    app.connect("source-read", insert_ways)
     app.connect("doctree-read", show_pictures, priority=400)  # before they are copied
     app.connect("doctree-read", trim_examples)
     app.connect("doctree-resolved", link_names)
     app.connect("autodoc-process-signature", hide_arguments)
+
+
+def insert_ways(app, docname, source):
+    """Insert the table of ways in and their options, made from the signatures."""
+    if docname == "api":
+        source[0] = source[0].replace("<!-- ways -->", ways_in.table())
 
 
 def show_pictures(app, doctree):

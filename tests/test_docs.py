@@ -67,3 +67,18 @@ def test_every_public_thing_has_a_docstring_and_functions_an_example(home):
         assert thing.__doc__, name
         if inspect.isfunction(thing):
             assert ">>> " in thing.__doc__, name
+
+
+def test_every_way_in_has_every_option_or_a_reason(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import ways_in
+
+    assert list(ways_in.unexplained()) == []
+    taken = {way: ways_in.options_of(way) for way in ways_in.ways()}
+    for way, option in ways_in.REASONS:  # a reason that is no longer needed
+        assert not taken[way] & {option, *ways_in.OPTIONS[option]}, (way, option)
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert "<!-- ways -->" in page
+    assert ways_in.table().count("\n| `a1gm") == len(ways_in.ways())
+    monkeypatch.delitem(ways_in.REASONS, ("a1gm.assess", "tol"))
+    assert list(ways_in.unexplained()) == [("a1gm.assess", "tol")]

@@ -17,6 +17,7 @@ from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._solve.dispatch import solve_patterns
 
@@ -43,6 +44,8 @@ class MissingPattern:
     ----------
     X : table of shape (n_rows, n_cols)
         Anything ``a1gm.fit`` accepts; negative cells do not matter here.
+    id, columns, exclude : name or list of names, optional
+        For frames, as in ``a1gm.fit``.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is.
 
@@ -54,8 +57,17 @@ class MissingPattern:
     True
     """
 
-    def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
-        source = read_input(X, absent=absent)
+    def __init__(
+        self,
+        X: Any,
+        *,
+        id: Any = None,
+        columns: Any = None,
+        exclude: Any = None,
+        absent: Absent | None = None,
+    ) -> None:
+        wanted = ColumnOptions(id, columns, exclude)
+        source = read_input(X, absent=absent, columns=wanted)
         seen = observe(source, negatives="allow")
         rows = FitRows(seen, seen.sum_of_row)
         self._set(seen, rows, lambda: _blocks_of(source))

@@ -30,6 +30,7 @@ from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import with_weights
 from a1gm.estimators._base import (
     BUDGET,
+    THREADS,
     WARNINGS,
     Estimator,
     features_of,
@@ -73,6 +74,8 @@ class RankOneImputer(Estimator):
         The certificate to reach: largest relative mismatch of the margins.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
+    n_threads : int, optional
+        Threads for the pass over the data in ``fit``; the cores available by default.
     check : bool, default=False
         Hide some known cells in ``fit``, fill them (``a1gm.assess``), and warn if the
         means of the columns would have been better. Not for sparse tables.
@@ -136,6 +139,7 @@ class RankOneImputer(Estimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BUDGET,
+        **THREADS,
         "missing_values": [MissingValues(numeric_only=True), None],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
@@ -159,6 +163,7 @@ class RankOneImputer(Estimator):
         copy: bool = True,
         tol: float = 1e-10,
         max_iter: int = 1000,
+        n_threads: int | None = None,
         check: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -169,6 +174,7 @@ class RankOneImputer(Estimator):
         self.copy = copy
         self.tol = tol
         self.max_iter = max_iter
+        self.n_threads = n_threads
         self.check = check
         self.random_state = random_state
 
@@ -199,11 +205,12 @@ class RankOneImputer(Estimator):
             weighted = rows.scaled_rows(s)
         elif s is not None:
             weighted = with_weights(rows, "weights", s[:, None], is_observed=True)
-        seen = observe(weighted, negatives=None)  # there is no such option
+        # There is no option for negative cells.
+        seen = observe(weighted, negatives=None, n_threads=self.n_threads)
         # transform warns of rows without any cell, and of blocks.
         fit = fit_patterns(
             seen,
-            FitOptions("raise", "ignore", self.tol, self.max_iter),
+            FitOptions("raise", "ignore", self.tol, self.max_iter, self.n_threads),
             weighted,
             policy=replace(WARNINGS, cells=False),
         )
