@@ -62,7 +62,7 @@ UNITS = [5.5, 7, 9.5, 1, 3, 2]
 )
 def test_one_row_per_cell(columns, call):
     (text,) = said(columns)
-    assert text == f"X: if it has one row per cell, fit it with {call}."
+    assert text == f"X: it may have one row per cell. Then fit it with {call}."
     (text,) = said(columns, in_file=True)
     assert call.replace("(X,", "(frame,") in text
 
@@ -150,10 +150,10 @@ def columns_of(table):
         ),
         # Numbers written as text.
         ({"x": [5, 1], "y": ["$5", "$7.50"]}, {}, "column 'y' is text such as"),
-        ({"x": [5, 1], "y": ["$5", "$7.50"]}, {}, "take the sign off"),
-        ({"x": [5, 1], "y": ["(5)", "(7)"]}, {}, "write it as -5"),
-        ({"x": [5, 1], "y": ["5 %", "7 %"]}, {}, "take the sign off"),
-        ({"x": [5, 1], "y": ["1,5", "2,5"]}, {}, "convert"),
+        ({"x": [5, 1], "y": ["$5", "$7.50"]}, {}, "Take the sign off"),
+        ({"x": [5, 1], "y": ["(5)", "(7)"]}, {}, "Write it as -5"),
+        ({"x": [5, 1], "y": ["5 %", "7 %"]}, {}, "Take the sign off"),
+        ({"x": [5, 1], "y": ["1,5", "2,5"]}, {}, "Convert"),
         ({"x": [5, 1], "y": ["ok", "late"]}, {}, None),
         ({"x": [5, 1], "y": ["ok", "5"]}, {}, None),
     ],

@@ -73,13 +73,16 @@ class Choice:
         if not parts:
             return None
         return DataHintWarning(
-            f"took {' and '.join(parts)}, by name and type. Pass ",
-            Option("columns"),
-            " for the columns to fit, ",
-            Option("id"),
-            " for row labels, or ",
-            Option("exclude"),
-            " for columns to leave out.",
+            f"took {' and '.join(parts)}, by name and type.",
+            advice=(
+                "Pass ",
+                Option("columns"),
+                " for the columns to fit, ",
+                Option("id"),
+                " for row labels, or ",
+                Option("exclude"),
+                " for columns to leave out.",
+            ),
             where=name,
             is_inferred=True,
         )

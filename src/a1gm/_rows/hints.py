@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isnan
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from a1gm._base.words import listed
 from a1gm._rows.columns import Choice, is_label, words_of
 from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
+
+Hint: TypeAlias = tuple[Text, Text]  # what may not be meant, and what helps
 
 MOST_ROWS = 1 << 14  # rows that are looked at
 MOST_COLUMNS = 200  # columns that are looked at one by one
@@ -85,8 +87,8 @@ def hints(
     head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
     found = list(_about_thousands(texts))
     if not is_asked:
-        found += [text for rule in RULES for text in rule(head)]
-    return [DataHintWarning(text, where=name) for text in found]
+        found += [hint for rule in RULES for hint in rule(head)]
+    return [DataHintWarning(what, advice=how, where=name) for what, how in found]
 
 
 def may_hint(rows: Rows) -> bool:
@@ -149,7 +151,7 @@ def sign_remedy(text: str) -> str | None:
 
 
 # -------------------------------------------------------------------------------- rules
-def _about_long(head: _Head) -> Iterator[Text]:
+def _about_long(head: _Head) -> Iterator[Hint]:
     """One row per cell: two or three keys repeat, their combinations hardly do.
 
     Keys are columns that are not data, or the first columns of whole numbers.
@@ -188,11 +190,11 @@ def _about_long(head: _Head) -> Iterator[Text]:
         found = Call(call, frame, tuple(options))
         again = "; pairs that occur again need ", Option("duplicates", "sum")
         more = again if fewest < n else ""
-        yield "if it has one row per cell, fit it with ", found, more, "."
+        yield "it may have one row per cell.", ("Then fit it with ", found, more, ".")
         return
 
 
-def _about_rising(head: _Head) -> Iterator[Text]:
+def _about_rising(head: _Head) -> Iterator[Hint]:
     """A first column that may label the rows."""
     values, column = head.values, head.names[0]
     whole = (np.floor(values) == values).all(axis=0)  # NaN is not
@@ -202,13 +204,12 @@ def _about_rising(head: _Head) -> Iterator[Text]:
     if rising[0] and not rising[1:].any():  # several: sorted or cumulative data
         yield (
             f"column {column!r} holds whole numbers that only rise, and is fitted as "
-            "data. If it labels the rows, pass ",
-            Option("id", [column]),
-            ".",
+            "data.",
+            ("If it labels the rows, pass ", Option("id", [column]), "."),
         )
 
 
-def _about_triangle(head: _Head) -> Iterator[Text]:
+def _about_triangle(head: _Head) -> Iterator[Hint]:
     """Amounts that are added up from left to right, in a triangle."""
     known = ~np.isnan(head.values)
     lengths = known.sum(axis=1)
@@ -221,12 +222,13 @@ def _about_triangle(head: _Head) -> Iterator[Text]:
     if (steps > 0.0).any() and not (steps < 0.0).any():
         yield (
             "its missing cells form a triangle, and every row rises from left to "
-            "right. If the amounts are cumulative, fit the increments: the first "
-            "column, and the difference of each other column and the one before it."
+            "right.",
+            "If the amounts are cumulative, fit the increments: the first column, and "
+            "the difference of each other column and the one before it.",
         )
 
 
-def _about_totals(head: _Head) -> Iterator[Text]:
+def _about_totals(head: _Head) -> Iterator[Hint]:
     """Columns, or a last row, that are called totals and are near to the others."""
     is_named = np.array([is_total(name) for name in head.names], bool)
     labels = [
@@ -238,20 +240,20 @@ def _about_totals(head: _Head) -> Iterator[Text]:
         sums = np.nansum(head.values, axis=0)
         others = sums[~is_named].sum()
         row, rows = head.values[-1][known].sum(), np.nansum(head.values[:-1, known])
-    like = "looks like the total of the others and counts as one of them; "
+    like = "looks like the total of the others and counts as one of them."
     for j in np.flatnonzero(is_named).tolist():
         if _is_near(sums[j], others):
-            leave_out = Option("exclude", [head.names[j]])
-            yield f"column {head.names[j]!r} {like}", leave_out, " leaves it out."
+            how = Option("exclude", [head.names[j]]), " leaves it out."
+            yield f"column {head.names[j]!r} {like}", how
     if label is not None and len(head.values) > 2 and _is_near(row, rows):
-        yield f"row {label!r} {like}delete that row to leave it out."
+        yield f"row {label!r} {like}", "Delete that row to leave it out."
 
 
 def _is_near(total: float, others: float) -> bool:
     return bool(others > 0.0 and abs(total - others) <= NEAR * others < np.inf)
 
 
-def _about_text(head: _Head) -> Iterator[Text]:
+def _about_text(head: _Head) -> Iterator[Hint]:
     """Columns of text in which every cell looks like a number."""
     kinds, inferred = head.choice.kinds, set(head.choice.inferred)
     for column in head.others[:MOST_COLUMNS]:
@@ -264,12 +266,12 @@ def _about_text(head: _Head) -> Iterator[Text]:
             how = "convert it to have numbers"
         if how is not None and len(cells) > 1:
             yield (
-                f"column {column!r} is text such as {cells[0]!r} and is not fitted; "
-                f"{how}."
+                f"column {column!r} is text such as {cells[0]!r} and is not fitted.",
+                f"{how[0].upper()}{how[1:]}.",
             )
 
 
-def _about_header(head: _Head) -> Iterator[Text]:
+def _about_header(head: _Head) -> Iterator[Hint]:
     """A first line of data: names that are numbers, or missing, without a rule."""
     names = head.choice.table
     if not head.in_file:
@@ -284,14 +286,12 @@ def _about_header(head: _Head) -> Iterator[Text]:
     is_even = len(steps) > 1 and (steps == steps[0]).all()
     if not is_even and not np.isnan(numbers).all():
         yield (
-            f"the names of the columns are numbers ({listed(names, 5)}). If the first "
-            "line is data, pass ",
-            Option("header", False),
-            ".",
+            f"the names of the columns are numbers ({listed(names, 5)}).",
+            ("If the first line is data, pass ", Option("header", False), "."),
         )
 
 
-def _about_thousands(texts: Collection[Sequence[str]]) -> Iterator[Text]:
+def _about_thousands(texts: Collection[Sequence[str]]) -> Iterator[Hint]:
     """Points between thousands: 1.329 beside 821 in one column."""
     marked, has_both, others = [], False, []
     for cells in texts:
@@ -305,12 +305,15 @@ def _about_thousands(texts: Collection[Sequence[str]]) -> Iterator[Text]:
         yield (
             f"every number with a fraction has three digits behind the point "
             f"({listed(marked[:3])}), and the others are below 1,000: the points may "
-            "separate thousands. If they do, pass ",
-            Option("decimal", ","),
-            " and ",
-            Option("thousands", "."),
-            "; if not, ",
-            Option("decimal", "."),
+            "separate thousands.",
+            (
+                "If they do, pass ",
+                Option("decimal", ","),
+                " and ",
+                Option("thousands", "."),
+                "; if not, ",
+                Option("decimal", "."),
+            ),
         )
 
 

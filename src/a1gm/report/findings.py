@@ -258,7 +258,8 @@ def notes_of(
     files = files or own
     if files is not None:
         for warning in files.warned:
-            text = warning.at("").render(style)
+            # What to do is for the one who makes the page.
+            text = warning.at("").render(style, with_advice=False)
             yield text[0].upper() + text[1:]
         if hidden := files.found.hidden:
             yield f"Hidden files left out: {listed(hidden, 5)}."
