@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
+from support.commands import run
 
 import a1gm
 from a1gm._rows.files.source import Dialect
@@ -185,3 +186,32 @@ def test_a_file_is_written_where_standard_output_has_no_bytes(tmp_path, monkeypa
     monkeypatch.setattr("sys.stdout", io.StringIO())  # as in notebooks
     write(tmp_path / "a.csv", pa.table({"a": [1, 2]}))
     assert (tmp_path / "a.csv").read_text() == "a\n1\n2\n"
+
+
+FORMULAS = ["=1+1", "+a", "-a", "@x", "-1-2", '"=a,b"']
+ESCAPED = ["'=1+1", "'+a", "'-a", "'@x", "'-1-2", '"\'=a,b"']
+OTHERS = ["plain", "-3.5", "+4", "-1e-05", "-0", "+.5", "-1e+300"]
+
+
+def test_text_that_a_spreadsheet_would_run_is_escaped_where_asked(tmp_path):
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows = [f"{cell},1,2" for cell in (*FORMULAS, *OTHERS)]
+    path.write_text("\n".join(["=name,x,@y", *rows, "last,2,", ""]))
+    options = {"exclude": ["=name"], "round": "auto"}
+    a1gm.impute_file(path, out, **options)
+    assert out.read_text() == path.read_text().replace("last,2,", "last,2,4")
+    a1gm.impute_file(path, out, **options, escape_formulas=True, overwrite=True)
+    head, *lines = out.read_text().splitlines()
+    assert head == "'=name,x,'@y"
+    found = [line.rpartition(",1,2")[0] for line in lines[:-1]]
+    assert found == [*ESCAPED, *OTHERS]
+    options = "--exclude", "=name", "--escape-formulas"
+    run("impute", path, "-o", out, *options, "--overwrite")
+    assert out.read_text().startswith("'=name,x,'@y\n'=1+1,1,2\n")
+    run("fit", path, "-o", tmp_path, "--id", "=name", "--escape-formulas")
+    factors = (tmp_path / "row_factor.csv").read_text()
+    assert factors.splitlines()[1].startswith("'=1+1,")
+    path.write_text("a,b,v\n=1,x,-3\n=1,y,-4\nn,x,-5\n")
+    long = "--long", "a,b,v", "--negatives", "allow", "--escape-formulas"
+    run("impute", path, "-o", out, *long, "--overwrite")
+    assert out.read_text().splitlines()[1] == "'=1,x,-3"

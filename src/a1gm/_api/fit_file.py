@@ -273,6 +273,7 @@ def impute_file(
     interval: float | None = None,
     round: Rounding = None,
     overwrite: bool = False,
+    escape_formulas: bool = False,
     weights: Any = None,
     exposure: Any = None,
     on_undetermined: OnUndetermined | None = None,
@@ -310,6 +311,10 @@ def impute_file(
         become int64. Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
+    escape_formulas : bool, default=False
+        Whether to put ``'`` before text cells and names in a CSV file that begin with
+        ``=``, ``+``, ``-`` or ``@`` and are not numbers: a spreadsheet that opens the
+        file would run them as formulas. Other readers get the ``'`` as well.
     weights, exposure : path or paths, table, or one number per row or column, optional
         Those of the cells of ``src``, as in ``a1gm.fit_file``.
     on_undetermined : {"warn", "raise", "ignore"}, optional
@@ -365,6 +370,7 @@ def impute_file(
         interval=interval,
         round=round,
         overwrite=overwrite,
+        escape_formulas=escape_formulas,
     ).fit
 
 

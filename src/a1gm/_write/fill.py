@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 MARK, BOUNDS = "_filled", ("_low", "_high")  # behind the names of columns
 
+SIGNED_NUMBER = r"^[+-][0-9.,' ]*[0-9][0-9.,]*([eE][+-]?[0-9]+)?$"
+
 # The offsets of pyarrow's text arrays have 32 bits; lines of a batch must fit.
 _MOST_BYTES = 1 << 28
 
@@ -87,6 +89,7 @@ class FillFiles:
     interval: float | None  # add two: the bounds of the filled cells
     round: Rounding
     overwrite: bool
+    escape_formulas: bool
     n_filled: int = 0
     n_left: int = 0  # missing cells that the data do not determine
     is_filled: Bools = field(init=False)  # columns of the table with a filled cell
@@ -120,6 +123,7 @@ class FillFiles:
         self._set_types()
         pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
         how: Any = {"like": source, "overwrite": self.overwrite}
+        how["escape_formulas"] = self.escape_formulas
         with (
             contextlib.closing(pieces),
             open_writer(target, self._schema, **how) as writer,
@@ -350,11 +354,13 @@ def open_writer(
     *,
     like: Source | None = None,
     overwrite: bool = False,
+    escape_formulas: bool = False,
 ) -> Iterator[Any]:
     """Open a writer of record batches, to a file that appears whole or not at all.
 
     The extension of the path decides the format; ``"-"`` is standard output. A stream
-    is written in the format of ``like``, and text in its dialect.
+    is written in the format of ``like``, and text in its dialect; ``escape_formulas``
+    puts ``'`` before text cells that a spreadsheet would take for formulas.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -373,7 +379,8 @@ def open_writer(
         try:
             if kind == "csv":
                 dialect = None if like is None else like.dialect
-                yield CsvWriter(file, schema, dialect_for(path, dialect))
+                how = dialect_for(path, dialect)
+                yield CsvWriter(file, schema, how, escape_formulas=escape_formulas)
                 return
             if kind == "parquet":
                 # Measured numbers hardly repeat: a dictionary of them doubles the time.
@@ -401,6 +408,7 @@ def write_factor(
     progress: Progress | None = None,
     *,
     overwrite: bool = False,
+    escape_formulas: bool = False,
 ) -> None:
     """Write a factor and the blocks of its rows or columns, beside their ``names``.
 
@@ -414,7 +422,8 @@ def write_factor(
     added = [pa.field(name, pa.float64()) for name in columns]
     added.append(pa.field("block", pa.int64()))
     schema = pa.schema([*first.schema, *added])
-    with open_writer(path, schema, overwrite=overwrite) as writer:
+    how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
+    with open_writer(path, schema, **how) as writer:
         for batch in chain([first], batches):
             stop, cells = start + batch.num_rows, batch.columns
             for field, values in zip(added, (*columns.values(), block), strict=True):
@@ -434,10 +443,18 @@ class CsvWriter:
     the bytes of a whole batch in one go, three times as fast as formatting numbers.
     """
 
-    def __init__(self, sink: IO[bytes], schema: pa.Schema, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        sink: IO[bytes],
+        schema: pa.Schema,
+        dialect: Dialect,
+        *,
+        escape_formulas: bool = False,
+    ) -> None:
         import pyarrow as pa
 
         self._sink, self._dialect = sink, dialect
+        self._escapes = escape_formulas
         self._marks = dialect.delimiter.encode(), b'"', b"\n", b"\r"
         self._special = f'[{re.escape(dialect.delimiter)}"\r\n]'
         codec = codecs.lookup(dialect.encoding).name
@@ -462,6 +479,8 @@ class CsvWriter:
             self.write(batch.slice(half))
             return
         cells = list(map(self._as_text, batch.columns, batch.schema.names))
+        if self._escapes:
+            cells = list(map(_without_formulas, cells))
         # One look at the bytes of all columns: a call per column takes longer.
         if self._is_special(joined(cells)):
             cells = [self._quoted(c) if self._is_special(c) else c for c in cells]
@@ -512,6 +531,16 @@ class CsvWriter:
                 Option("encoding", "utf-8"),
                 ".",
             ) from error
+
+
+def _without_formulas(text: pa.Array) -> pa.Array:
+    """Put ' before cells that a spreadsheet would take for formulas, not numbers."""
+    import pyarrow.compute as pc
+
+    is_formula = pc.match_substring_regex(text, r"^[=+\-@\t\r]")
+    is_number = pc.match_substring_regex(text, SIGNED_NUMBER)
+    escaped = pc.binary_join_element_wise("'", text, "")
+    return pc.if_else(pc.and_not(is_formula, is_number), escaped, text)
 
 
 def as_text(cells: pa.Array, point: str) -> pa.Array:

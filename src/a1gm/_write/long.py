@@ -72,6 +72,7 @@ class LongFile:
         mark: bool,
         round: Rounding,
         overwrite: bool,
+        escape_formulas: bool = False,
     ) -> None:
         """Write the table with filled pairs; the file appears whole or not at all.
 
@@ -117,9 +118,8 @@ class LongFile:
             table = table.append_column(name, added)
         if only_filled:
             table = table.filter(pa.array(is_filled))
-        with open_writer(
-            target, table.schema, like=source, overwrite=overwrite
-        ) as writer:
+        how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
+        with open_writer(target, table.schema, like=source, **how) as writer:
             for batch in table.to_batches():
                 writer.write(batch)
 

@@ -14,7 +14,7 @@ from a1gm.cli.options import Options, SampleOption, TableArgument
 from a1gm.cli.tables import fit_table, rows_of, weights_of
 
 
-@command("by", "overwrite")
+@command("by", "overwrite", "escape_formulas")
 def assess(
     file: TableArgument,
     hide: Annotated[

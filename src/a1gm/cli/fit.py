@@ -130,9 +130,9 @@ def _write_fit(
     replaces: dict[str, Any] = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
         rows = row_names, by_row, fit.row_block, progress
-        write_factor(place(names[0]), *rows, **replaces)
+        write_factor(place(names[0]), *rows, **options.writing)
         columns = labels(column, fit.col_labels), by_column, fit.col_block
-        write_factor(place(names[1]), *columns, **replaces)
+        write_factor(place(names[1]), *columns, **options.writing)
         write_summary(place(names[2]), summary, options)
         fit.save(place(names[3]), **replaces)
     options.finish(

@@ -112,7 +112,7 @@ def impute(
         beside = [*files_beside(options), *([] if model is None else [model])]
         place = {"overwrite": options.overwrite, "to_one": is_long}
         check_place(find_files(file), out, beside, **place)
-    how: dict[str, Any] = {"mark": mark, "round": rounding}
+    how: dict[str, Any] = {"mark": mark, "round": rounding, **options.writing}
     if is_long:
         _impute_pairs(file, out, options, interval, only_filled=only_filled, **how)
     else:
@@ -132,7 +132,7 @@ def _impute_cells(
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
         fitting = FitOptions(progress=progress, **options.fitting)
-        left, how["overwrite"] = fitting.on_undetermined, options.overwrite
+        left = fitting.on_undetermined
         weighting = weighting_of(options)
         done = fill_file(file, out, fit, left, reading, fitting, weighting, **how)
     describe(done.files, options)
@@ -163,7 +163,7 @@ def _impute_pairs(
     if interval is not None:
         names = [long.value + suffix for suffix in BOUNDS]
         pairs = pairs.rename_columns([*long.keys, long.value, *names])
-    long.write(out, pairs, overwrite=options.overwrite, **how)
+    long.write(out, pairs, **how)
     _finish(long, out, {}, options, "pair")
 
 

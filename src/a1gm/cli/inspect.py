@@ -33,7 +33,7 @@ JSON_KEYS = (
 _SHADES = " ░▒▓█"
 
 
-@command("by", "overwrite", "weights", "exposure")
+@command("by", "overwrite", "escape_formulas", "weights", "exposure")
 def inspect(file: TableArgument, options: Options) -> None:
     """Show the columns and the missing cells of a table.
 

@@ -158,6 +158,11 @@ class Options:
         "Print a summary as JSON; errors and warnings, too, one object per line.", False
     )
     quiet: bool = _option("Print errors only.", False)
+    escape_formulas: bool = _option(
+        "In CSV files put ' before text that a spreadsheet would take for a formula: "
+        "=, +, - or @ at the beginning, unless it is a number.",
+        False,
+    )
     overwrite: bool = _option("Replace existing files.", False)
     debug: bool = _option("Show the traceback of an error.", False)
 
@@ -182,6 +187,12 @@ class Options:
         given |= {"tol": self.tol} if self.tol is not None else {}
         given |= {"max_iter": self.max_iter} if self.max_iter is not None else {}
         return given | {"n_threads": self.threads}
+
+    @property
+    def writing(self) -> dict[str, Any]:
+        """The options for writing tables."""
+        names = "overwrite", "escape_formulas"
+        return {name: getattr(self, name) for name in names}
 
     def echo(self, text: str, level: str = "info", **fields: Any) -> None:
         """Print a message on standard error, unless ``--quiet`` or an error.

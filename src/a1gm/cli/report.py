@@ -21,7 +21,7 @@ from a1gm.cli.tables import check_outputs, fit_table, rows_of, weights_of
 MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
 
 
-@command("by")
+@command("by", "escape_formulas")
 def report(
     file: TableArgument,
     out: Annotated[

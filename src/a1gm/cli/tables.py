@@ -239,8 +239,7 @@ def write_results(
 
     with output_folder(out, overwrite=options.overwrite) as place:
         for name, table in tables.items():
-            how: Any = {"overwrite": options.overwrite}
-            with open_writer(place(name), table.schema, **how) as writer:
+            with open_writer(place(name), table.schema, **options.writing) as writer:
                 for batch in table.to_batches():
                     writer.write(batch)
         write_summary(place("fit.json"), summary, options)

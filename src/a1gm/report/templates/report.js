@@ -51,7 +51,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
     tools.append(filter);
   }
   const quoted = (value) => {
-    const text = Number.isNaN(value) ? "" : String(value);
+    let text = Number.isNaN(value) ? "" : String(value);
+    // A spreadsheet would run a name such as "=1+1".
+    if (typeof value === "string" && /^[=+@\t\r-]/.test(text) && Number.isNaN(Number(text))) text = "'" + text;
     return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
   const button = make("button", { type: "button", textContent: "CSV", title: "Download these lines" });
