@@ -265,6 +265,7 @@ def notes_of(
             yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
     if own is not None:
-        names = own.left_out
+        inferred = () if own.choice is None else own.choice.inferred  # as above
+        names = [name for name in own.left_out if name not in inferred]
     if names:
         yield f"Columns that are not part of the table: {listed(names)}."
