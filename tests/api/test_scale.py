@@ -412,7 +412,7 @@ def test_rounding_refuses_broken_totals():
 def test_result_shows_itself():
     s = scaled(UPPER, [30, 70], [30, 70])
     assert "blocks: 2, forced to 0: 1 cell" in repr(s)
-    assert "<td>2 x 2</td>" in s._repr_html_()
+    assert ">2 x 2</td>" in s._repr_html_()
     assert s.solver == "closed form"
     assert s.divergence == pytest.approx(
         30 * np.log(30) - 30 + 70 * np.log(70) - 70 + 3

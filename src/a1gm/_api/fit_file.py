@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._fit.sure.arguments import check_level
+from a1gm._fit.totals import scaled_fills, totals_of
 from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.observe import observe
 from a1gm._rows.files.source import (
@@ -36,17 +38,25 @@ from a1gm._rows.files.source import (
     paths_in,
     suffix_of,
 )
-from a1gm._rows.files.table import Progress, TableFiles, read_beside, rows_in_memory
+from a1gm._rows.files.table import (
+    Progress,
+    TableFiles,
+    read_beside,
+    rows_in_memory,
+    totals_beside,
+)
 from a1gm._rows.labels import Names
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import Name, Weighting, weights_or_exposure, with_weights
 from a1gm._write.fill import FillFiles, format_of, is_stream
 from a1gm.exceptions import (
     DataError,
+    EmptyLineWarning,
     LabelError,
     Option,
     ParameterError,
     TableTooLargeError,
+    UndeterminedWarning,
 )
 
 
@@ -276,6 +286,8 @@ def impute_file(
     escape_formulas: bool = False,
     weights: Any = None,
     exposure: Any = None,
+    row_totals: Any = None,
+    col_totals: Any = None,
     on_undetermined: OnUndetermined | None = None,
     **options: Any,
 ) -> RankOneFit:
@@ -317,6 +329,9 @@ def impute_file(
         file would run them as formulas. Other readers get the ``'`` as well.
     weights, exposure : path or paths, table, or one number per row or column, optional
         Those of the cells of ``src``, as in ``a1gm.fit_file``.
+    row_totals, col_totals : path, array, list, Series, dict or frame, optional
+        Totals that the filled table is to have, as in ``a1gm.impute``; a file has a
+        line per total, its name before the number. The table is held in memory.
     on_undetermined : {"warn", "raise", "ignore"}, optional
         What to do about cells that the data do not determine; they stay missing. By
         default a warning, unless ``fit_file`` has warned about these files; with
@@ -371,7 +386,30 @@ def impute_file(
         round=round,
         overwrite=overwrite,
         escape_formulas=escape_formulas,
+        row_totals=row_totals,
+        col_totals=col_totals,
     ).fit
+
+
+def _fill_to(
+    done: FillFiles, files: TableFiles, row_totals: Any, col_totals: Any
+) -> None:
+    """Scale the fills to totals, of a table that is read into memory for that."""
+    if done.round is not None or done.interval is not None:
+        name = "round" if done.round is not None else "interval"
+        raise ParameterError(
+            "Fills to totals are neither rounded nor have they intervals. Leave out ",
+            Option(name),
+            ".",
+        )
+    rows = replace(rows_in_memory(files), weights=done.weights)
+    if done.weights is not None:
+        rows = replace(rows, exposed=done.fit.has_exposure)
+    row_totals = totals_beside(row_totals, files, rows.row_labels)
+    col_totals = totals_beside(col_totals, files, rows.col_labels)
+    totals = totals_of(rows, row_totals, col_totals, files.name)
+    placed = done.fit._columns.place(rows)
+    done.values = scaled_fills(placed, totals, tol=done.fit.tol)._values
 
 
 def fill_file(
@@ -388,15 +426,22 @@ def fill_file(
 
     ``how`` are the other options of ``impute_file``.
     """
+    totals = how.pop("row_totals"), how.pop("col_totals")
+    has_totals = any(given is not None for given in totals)
     if how["interval"] is not None:
         check_level(how["interval"], "interval")
     check_rounding(how["round"])
     found = find_files(src)
-    check_place(found, dst, paths_in(weighting[1]), overwrite=how["overwrite"])
+    beside = [path for given in (weighting[1], *totals) for path in paths_in(given)]
+    check_place(found, dst, beside, overwrite=how["overwrite"])
     if fit is None:
         files = TableFiles(found, reading, are_read_twice=True)
-        # It warns of the cells that stay missing.
-        fit = fit_files(files, fitting, weighting)
+        with warnings.catch_warnings():
+            if has_totals:  # which determine more than the data
+                warnings.simplefilter("ignore", UndeterminedWarning)
+                warnings.simplefilter("ignore", EmptyLineWarning)
+            # It warns of the cells that stay missing.
+            fit = fit_files(files, fitting, weighting)
         weights = fit._table.weights
         left: OnUndetermined = "raise" if on_undetermined == "raise" else "ignore"
     else:
@@ -413,6 +458,8 @@ def fill_file(
     allowed = fitting.negatives == "allow"
     done = FillFiles(files, fit, left, fitting.progress, allowed, **how)
     done.weights = weights
+    if has_totals:
+        _fill_to(done, files, *totals)
     done.write(dst)
     return done
 

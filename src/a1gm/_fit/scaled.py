@@ -84,6 +84,18 @@ class ScaledTable:
             return self.row_factor[:, None] * self._A * self.col_factor
         return self._in_container(self._values)
 
+    def _dense(self) -> Floats:
+        """The scaled table as an array."""
+        i, j = (np.ravel(places) for places in np.indices(self.shape))
+        return self._values(i, j).reshape(self.shape)
+
+    def _round(self) -> Ints:
+        """The table in whole numbers, as an array."""
+        whole = np.zeros(self.shape, np.int64)
+        place, cells = self._whole_cells()
+        whole.reshape(-1)[place] = cells
+        return whole
+
     @cached_property
     def _is_whole(self) -> bool:
         """Whether all cells are free, and inside one block."""
@@ -213,22 +225,8 @@ class ScaledTable:
         return float(divergence_of_cells(x, seed).sum())
 
     # -------------------------------------------------------------------- whole numbers
-    def round(self) -> Any:
-        """The table in whole numbers that keep all totals.
-
-        Each cell is rounded up or down, mostly to the nearest whole number; a cell of 0
-        stays 0.
-
-        Returns
-        -------
-        table
-            Of integers, in the container of the seed.
-
-        Raises
-        ------
-        DataError
-            A total, or a known cell, is not a whole number.
-        """
+    def _whole_cells(self) -> tuple[Ints, Ints]:
+        """Places, row by row, and whole numbers of the cells that may be above 0."""
         (i, j, x), (a, b, known) = self._cells, self._known
         parts = {
             "row_totals": self.row_totals,
@@ -256,7 +254,25 @@ class ScaledTable:
         place = np.concatenate([i * m + j, a * m + b])
         cells = np.concatenate([whole, np.rint(known).astype(np.int64)])
         order = np.argsort(place)
-        place, cells = place[order], cells[order]
+        return place[order], cells[order]
+
+    def round(self) -> Any:
+        """The table in whole numbers that keep all totals.
+
+        Each cell is rounded up or down, mostly to the nearest whole number; a cell of 0
+        stays 0.
+
+        Returns
+        -------
+        table
+            Of integers, in the container of the seed.
+
+        Raises
+        ------
+        DataError
+            A total, or a known cell, is not a whole number.
+        """
+        (place, cells), m = self._whole_cells(), self.shape[1]
 
         def values(i: Ints, j: Ints) -> Floats:
             wanted = i * m + j

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from a1gm.exceptions import (
     UndeterminedError,
 )
 
+#: Those of the rows and of the columns; NaN where they are not known.
+Totals: TypeAlias = tuple[Floats, Floats]
 MOST_ITERATIONS = 1000
 # By what is scaled.
 _KNOWN = {"seed": "known cells", "fill": "observed cells"}
@@ -37,9 +39,7 @@ _REMEDY = {
 }
 
 
-def totals_of(
-    rows: AnyRows, row_totals: Any, col_totals: Any, name: str
-) -> tuple[Floats, Floats]:
+def totals_of(rows: AnyRows, row_totals: Any, col_totals: Any, name: str) -> Totals:
     """Totals of the rows and columns of a table that messages call ``name``."""
     return (
         read_totals(row_totals, "row", rows.row_labels, rows.n_rows, name),
@@ -47,10 +47,14 @@ def totals_of(
     )
 
 
-def fill_to_totals(
-    X: Any, placed: Placed, totals: tuple[Floats, Floats], *, tol: float
-) -> Any:
-    """Fill the missing cells of X so that it has totals; the others are kept.
+def fill_to_totals(X: Any, placed: Placed, totals: Totals, *, tol: float) -> Any:
+    """Fill the missing cells of X so that it has totals; the others are kept."""
+    fills = Fills(placed.rows, scaled_fills(placed, totals, tol=tol)._values)
+    return fill_table(X, fills).table
+
+
+def scaled_fills(placed: Placed, totals: Totals, *, tol: float) -> ScaledTable:
+    """Scale the fills of rows so that the filled rows have totals.
 
     The rank-1 fills are the seed, and what is observed is known. Cells without a fill
     take any scale between their blocks where scaling absorbs it.
@@ -76,8 +80,7 @@ def fill_to_totals(
         fills[left] = w[i[left]] * h[j[left]]
     A = csr_array((fills, (i, j)), shape=(rows.n_rows, rows.n_cols))
     options: Any = {"tol": tol, "max_iter": MOST_ITERATIONS, "of": "fill"}
-    result = scale_matrix(X, rows, A, known_cells(rows), totals, **options)
-    return fill_table(X, Fills(rows, result._values)).table
+    return scale_matrix(None, rows, A, known_cells(rows), totals, **options)
 
 
 def _typical(factors: Floats) -> float:
@@ -90,7 +93,7 @@ def scale_matrix(
     rows: AnyRows,
     A: Any,
     known: Cells,
-    totals: tuple[Floats, Floats],
+    totals: Totals,
     *,
     tol: float,
     max_iter: int,
@@ -116,7 +119,7 @@ def scale_matrix(
 
 
 def _check_known(
-    units: Units, totals: tuple[Floats, Floats], known: Cells, names: Names, of: str
+    units: Units, totals: Totals, known: Cells, names: Names, of: str
 ) -> None:
     """Raise for a total below its known cells."""
     for side, left, total, at in (
@@ -143,7 +146,7 @@ def _check_known(
 def _error_of(
     proof: NoTableError,
     names: Names,
-    totals: tuple[Floats, Floats],
+    totals: Totals,
     known_cells: str,
     of: str,
 ) -> TotalsError:
@@ -158,9 +161,7 @@ def _error_of(
     besides = f" besides the {known_cells}" if known_cells else ""
     if proof.is_sum:
         sums = (needs, has) if cut.side == "row" else (has, needs)
-        text = (
-            f"The row totals sum to {sums[0]}, the column totals to {sums[1]}{besides}."
-        )
+        text = f"The row totals sum to {sums[0]}, the column totals to {sums[1]}."
         advice = (
             f"Correct them, or bring one side to the other: col_totals * ({sums[0]} / "
             f"{sums[1]})."

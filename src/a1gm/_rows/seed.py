@@ -14,7 +14,7 @@ from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import DataError
+from a1gm.exceptions import Call, DataError, Option
 
 Cells = tuple[Ints, Ints, Floats]
 
@@ -32,9 +32,13 @@ def read_seed(seed: Any) -> tuple[AnyRows, Any]:
         raise DataError(
             f"{where} is missing ({int(missing.sum())} in all), and a seed has no "
             "missing cells.",
-            advice="Put 0 for a cell that must be 0, and a positive number, such as 1, "
-            "for one that may be above 0; or fill the missing cells of a table to its "
-            "totals: a1gm.impute(X, row_totals=..., col_totals=...).",
+            advice=(
+                "Put 0 for a cell that must be 0, and a positive number, such as 1, "
+                "for one that may be above 0; or fill the missing cells of a table to "
+                "its totals: ",
+                Call("impute", "X", (Option("row_totals"), Option("col_totals"))),
+                ".",
+            ),
         )
     if low < 0.0 or high == np.inf:
         try:

@@ -12,7 +12,7 @@ from a1gm._base.words import counted
 from a1gm._rows.frames import library_of
 from a1gm._rows.labels import Lookup, label_at
 from a1gm._rows.read import read_input
-from a1gm._rows.rows import objects_to_floats, read_array
+from a1gm._rows.rows import Rows, objects_to_floats, read_array
 from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
@@ -57,8 +57,10 @@ def _labels_and_values(given: Any, name: str) -> tuple[Any, Floats]:
     """Names, if there are any, and numbers."""
     if isinstance(given, Mapping):
         return list(given), _numbers(list(given.values()), name)
-    if hasattr(given, "columns"):  # a frame of names and one column of numbers
+    if hasattr(given, "columns") or isinstance(given, Rows):
         rows = read_input(given, name=name)
+        if rows.n_rows == 1 < rows.n_cols:  # totals below their names
+            return rows.col_labels, rows.cells[0]
         if rows.n_cols != 1:
             raise DataError(
                 f"{name} is a table with {rows.n_cols} columns of numbers. Pass one "

@@ -30,7 +30,7 @@ from a1gm._base.words import listed, shown
 from a1gm._fit.fill import Rounding, rounded
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.place import Columns
+from a1gm._fit.place import Columns, Values
 from a1gm._rows.files.source import (
     FORMATS,
     SPREADSHEETS,
@@ -96,6 +96,7 @@ class FillFiles:
     columns: Columns = field(init=False)  # the fitted ones, which place a row
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
     weights: Rows | None = None  # or exposures, of all cells
+    values: Values | None = None  # of the missing cells, where they are known already
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
@@ -199,12 +200,16 @@ class FillFiles:
         import pyarrow as pa
 
         values, holes = piece.values, np.isnan(piece.values)
-        weights = None
+        weights, first = None, self._rows_before + piece.first_row
         if self.weights is not None:
-            first = self._rows_before + piece.first_row
             weights = self.weights.rows(slice(first, first + len(values)))
-        if holes.any():
+        if holes.any() and self.values is not None:
+            i, j = np.nonzero(holes)
+            values = values.copy()
+            values[i, j] = self.values(i + first, j)
+        elif holes.any():
             values = self.columns.fill(values, weights)
+        if holes.any():
             if self.round is not None:
                 whole = rounded(values, self._is_whole, self.round)
                 values = np.where(holes, whole, values)

@@ -37,7 +37,10 @@ def main() -> None:
 
 def load_app() -> Any:
     """Import the commands in the order of the help; each registers itself."""
-    for name in ("inspect", "fit", "impute", "assess", "report", "nmmf", "demo"):
+    for name in (
+        *("inspect", "fit", "impute", "scale"),
+        *("assess", "report", "nmmf", "demo"),
+    ):
         import_module(f"a1gm.cli.{name}")
     return import_module("a1gm.cli.app").app
 

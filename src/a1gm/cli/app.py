@@ -22,6 +22,7 @@ from a1gm.exceptions import (
     LabelError,
     MissingFileError,
     ParameterError,
+    TotalsError,
 )
 
 _KEYWORD, _KINDS = inspect.Parameter.KEYWORD_ONLY, get_type_hints(Options)
@@ -147,7 +148,11 @@ def _run(body: Callable[[], None], options: Options) -> None:
         notes = getattr(error, "__notes__", [])  # files that are new all the same
         text = " ".join([error.render(command_style), *notes])
         code = 2 if isinstance(error, usage) else 1
-        _stop(code, text, options, kind=type(error).__name__)
+        proof = {}
+        if isinstance(error, TotalsError):
+            names = "rows", "cols", "needs", "has", "side"
+            proof = {name: getattr(error, name) for name in names}
+        _stop(code, text, options, kind=type(error).__name__, **proof)
     except MemoryError:
         _stop(1, "not enough memory for this table.", options)
     except typer.Exit:

@@ -11,7 +11,15 @@ import typer
 
 from a1gm._base.words import counted, shown
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, TableArgument, UsageError, one_of, progress_bar
+from a1gm.cli.options import (
+    ColTotalsOption,
+    Options,
+    RowTotalsOption,
+    TableArgument,
+    UsageError,
+    one_of,
+    progress_bar,
+)
 from a1gm.cli.tables import (
     describe,
     files_beside,
@@ -66,6 +74,8 @@ def impute(
         str | None,
         typer.Option(metavar="FILE", help="Use a saved model instead of a new fit."),
     ] = None,
+    row_totals: RowTotalsOption = None,
+    col_totals: ColTotalsOption = None,
     only_filled: Annotated[
         bool,
         typer.Option("--only-filled", help="With --long: write only the filled pairs."),
@@ -85,6 +95,7 @@ def impute(
       a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       a1gm impute sales.csv -o filled.csv --long shop,month,sales
+      a1gm impute sales.csv -o filled.csv --row-totals shops.csv
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.fit_file import check_place
@@ -105,17 +116,22 @@ def impute(
             "--long and --model cannot be combined. In Python, "
             "a1gm.load(model).predict(frame) gives the values of pairs."
         )
+    totals = [path for path in (row_totals, col_totals) if path is not None]
+    if is_long and totals:
+        raise UsageError("--long and totals cannot be combined; drop one.")
     if (only_filled or options.by) and not is_long:
         raise UsageError(f"--{'by' if options.by else 'only-filled'} needs --long.")
     rounding: Any = "auto" if round == "auto" else digits
     with usage_errors():
-        beside = [*files_beside(options), *([] if model is None else [model])]
+        beside = [*files_beside(options), *totals]
+        beside += [] if model is None else [model]
         place = {"overwrite": options.overwrite, "to_one": is_long}
         check_place(find_files(file), out, beside, **place)
     how: dict[str, Any] = {"mark": mark, "round": rounding, **options.writing}
     if is_long:
         _impute_pairs(file, out, options, interval, only_filled=only_filled, **how)
     else:
+        how |= {"row_totals": row_totals, "col_totals": col_totals}
         _impute_cells(file, out, model, options, interval=interval, **how)
 
 

@@ -41,6 +41,16 @@ SampleOption: TypeAlias = Annotated[
         help="Rows of a random sample. Default: as many as have 200,000 known cells.",
     ),
 ]
+_TOTALS_HELP = (
+    "A file with the totals of the {}s: a line per total, its name before the number. "
+    "Those that are not there are not known."
+)
+RowTotalsOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help=_TOTALS_HELP.format("row"))
+]
+ColTotalsOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help=_TOTALS_HELP.format("column"))
+]
 _SHOW_AFTER_SECONDS = 1.0
 #: Replacements for characters that a stream cannot encode.
 _PLAIN = {
@@ -338,6 +348,9 @@ def _option_text(option: Option) -> str:
 
 
 def _call(call: Call) -> str:
+    if call.function == "impute":
+        options_text = " ".join(f"{_option_text(o)} FILE" for o in call.options)
+        return f"a1gm impute FILE {options_text}"
     if call.function not in ("fit_long", "fit_groups"):
         return str(call)
     options = {option.name: option.value for option in call.options}

@@ -660,6 +660,22 @@ def read_beside(given: Any, files: TableFiles) -> Any:
     return rows
 
 
+def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
+    """Read totals that lie in files; others are as given.
+
+    A file has a line per total, its name before the number, or without names numbers
+    alone; or one line of totals below ``names`` of the table.
+    """
+    paths = paths_in(given)
+    if not paths:
+        return given
+    other = TableFiles(find_files(paths), files.options)
+    own = other.first.names
+    is_line = names is not None and {*own} & {plain_text(name) for name in names}
+    columns, ids = (list(own), []) if is_line else (list(own[-1:]), list(own[:-1]))
+    return rows_in_memory(other.choosing(columns=columns, exclude=(), id=ids or None))
+
+
 def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:
     """The labels of some or all rows, or where they are: "line 2" or "row 0"."""
     places = range(files.n_rows or 0) if rows is None else rows.tolist()

@@ -1,0 +1,95 @@
+"""``a1gm scale``, and ``a1gm impute`` with totals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.commands import run
+
+import a1gm
+
+SEED = "shop,note,x,y,z\nA,hi,1,2,3\nB,ho,4,5,6\n"
+EXPECTED = a1gm.scale([[1, 2, 3], [4, 5, 6]], [40, 60], [20, 30, 50]).table
+
+
+@pytest.fixture
+def seed(csv):
+    csv("shop,total\nB,60\nA,40\n", "rows.csv")
+    csv("x,y,z\n20,30,50\n", "line.csv")
+    csv("column,total\nz,50\nx,20\n", "cols.csv")
+    csv("shop,x,y,z\nA,,,20\nB,,,\n", "known.csv")
+    csv("shop,x,y,z\nA,1,2,3\nB,4,,\n", "holes.csv")
+    return csv(SEED, "seed.csv")
+
+
+def options_of(seed, rows="rows.csv", cols="cols.csv"):
+    folder = seed.parent
+    return "--id", "shop", "--row-totals", folder / rows, "--col-totals", folder / cols
+
+
+@pytest.mark.parametrize("cols", ["cols.csv", "line.csv"])
+def test_totals_are_found_by_name(seed, tmp_path, cols):
+    out = tmp_path / "out.csv"
+    done = run("scale", seed, *options_of(seed, cols=cols), "-o", out)
+    assert "the largest relative error of a total" in done.stderr
+    frame = pd.read_csv(out)
+    assert frame.columns.tolist() == ["shop", "note", "x", "y", "z"]
+    assert frame["note"].tolist() == ["hi", "ho"]
+    np.testing.assert_allclose(frame[["x", "y", "z"]], EXPECTED, rtol=1e-12)
+
+
+def test_whole_numbers_go_to_standard_output(seed):
+    done = run("scale", seed, *options_of(seed), "--round", "-q")
+    assert done.stdout == "shop,note,x,y,z\nA,hi,6,12,22\nB,ho,14,18,28\n"
+
+
+def test_a_summary_for_machines(seed, tmp_path):
+    known = "--known", tmp_path / "known.csv"
+    found = json.loads(run("scale", seed, *options_of(seed), *known, "--json").stdout)
+    assert found["converged"]
+    assert found["n_blocks"] == 1
+    out = tmp_path / "out.parquet"
+    run("scale", seed, *options_of(seed), *known, "-o", out, "--json")
+    assert pd.read_parquet(out)["z"].tolist()[0] == 20.0
+    run("scale", seed, "-o", "-", "--json", code=2)
+
+
+def test_a_proof_for_machines(seed, csv):
+    csv("shop,x,y,z\nA,1,0,0\nB,4,5,6\n", "zeros.csv")
+    zeros = seed.parent / "zeros.csv"
+    done = run("scale", zeros, *options_of(seed), "--json", "-q", code=1)
+    error = json.loads(done.stderr.splitlines()[-1])
+    assert error["kind"] == "TotalsError"
+    assert (error["rows"], error["cols"]) == ([0], [0])
+    assert (error["needs"], error["has"], error["side"]) == (40, 20, "row")
+    assert "Row 'A' needs 40; the only column" in error["message"]
+
+
+def test_names_that_are_not_there(seed, csv):
+    csv("shop,total\nC,60\n", "rows.csv")
+    done = run("scale", seed, *options_of(seed), code=2)
+    assert "No row is called 'C'" in done.stderr
+
+
+def test_missing_cells_are_referred_to_impute(seed, tmp_path):
+    done = run("scale", tmp_path / "holes.csv", code=1)
+    assert "Put 0 for a cell" in done.stderr
+    assert "a1gm impute FILE --row-totals FILE --col-totals FILE" in done.stderr
+
+
+def test_fills_to_totals(seed, tmp_path):
+    holes, out = tmp_path / "holes.csv", tmp_path / "filled.csv"
+    (tmp_path / "rows.csv").write_text("shop,total\nB,64\n")
+    totals = "--row-totals", tmp_path / "rows.csv"
+    run("impute", holes, "-o", out, *totals, "--mark")
+    frame = pd.read_csv(out)
+    assert frame[["x", "y", "z"]].to_numpy().tolist() == [[1, 2, 3], [4, 24, 36]]
+    assert frame["y_filled"].tolist() == [False, True]
+    a1gm.impute_file(holes, tmp_path / "same.csv", row_totals={"B": 64}, mark=True)
+    assert (tmp_path / "same.csv").read_text() == out.read_text()
+    for more in (["--round", "auto"], ["--interval", "0.9"]):
+        given = [*totals, *more, "--overwrite"]
+        done = run("impute", holes, "-o", out, *given, code=2)
+        assert f"Leave out {more[0]}" in done.stderr
+    run("impute", holes, "-o", totals[1], *totals, "--overwrite", code=2)
