@@ -93,6 +93,14 @@ def test_every_result_shows_itself(table):
         assert not INTERNALS.search(repr(result))
 
 
+def test_rows_that_are_read_when_needed_show_themselves(table, tmp_path):
+    table.to_csv(tmp_path / "a.csv", index_label="shop")
+    fit = a1gm.fit_file(tmp_path / "a.csv")
+    for result in (fit.row_labels, fit.row_factor, fit.row_block):
+        assert not INTERNALS.search(repr(result)), repr(result)
+        assert repr(result).endswith("...] (14 rows)") or "array" in repr(result)
+
+
 def test_numbers_stand_below_each_other(table):
     u = a1gm.fit(table).uncertainty()
     for result in (u.totals("row"), u.index(by="row"), u.factor_errors()):

@@ -256,7 +256,8 @@ def test_labels_of_files_are_read_where_they_are_looked_at(tmp_path: Path) -> No
     assert labels != names[1:]
     assert np.asarray(labels).tolist() == list(labels) == names
     assert pickle.loads(pickle.dumps(labels)) == names
-    assert repr(labels).startswith("LazyLabels(['shop 0', 'shop 1',")
+    assert repr(labels).startswith("['shop 0', 'shop 1',")
+    assert repr(labels).endswith(f"'shop 11', ...] ({len(names):,} rows)")
     assert fit.fate("shop 69000", "z") == "finite"
     assert u.standard_error(["shop 5", "shop 3"], "z").shape == (2,)
     assert fit.predict(-3, "x") == pytest.approx(70_000)  # no label is a number

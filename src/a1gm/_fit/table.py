@@ -387,4 +387,4 @@ class LazyRows:
     def __repr__(self) -> str:
         shown = ", ".join(f"{x:.6g}" for x in self[:4])
         more = ", ..." if self.size > 4 else ""
-        return f"LazyRows([{shown}{more}], {counted(self.size, 'row')})"
+        return f"[{shown}{more}] ({counted(self.size, 'row')})"

@@ -269,9 +269,9 @@ class LazyLabels(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        names = ", ".join(map(repr, self[:4]))
-        more = ", ..." if self._n > 4 else ""
-        return f"LazyLabels([{names}{more}], {counted(self._n, 'row')})"
+        few = 12
+        names = ", ".join(map(repr, self[:few]))
+        return f"[{names}]" if self._n <= few else f"[{names}, ...] ({self._n:,} rows)"
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
