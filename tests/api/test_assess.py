@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
@@ -127,6 +131,162 @@ def test_sparse_tables_are_judged_by_cells_not_by_rows():
     X = rng.poisson(np.outer(rng.gamma(3, 1, 3000), rng.gamma(3, 1, 500))) + 0.0
     X[rng.random(X.shape) < 0.98] = np.nan
     assert not a1gm.assess(X, repeats=1, random_state=0).part
+
+
+@pytest.mark.parametrize("kind", ["rank 1", "means", "close"])
+def test_20_000_hidden_cells_give_the_verdict_of_all(kind, monkeypatch):
+    rng = np.random.default_rng(5)
+    n, m = 12_000, 30  # 180,000 hidden cells in five repeats
+    means = np.outer(rng.gamma(3, 2, n), rng.gamma(3, 1, m))
+    if kind != "rank 1":
+        share = 1.0 if kind == "means" else 0.5
+        means = (1 - share) * means + share * np.outer(np.ones(n), rng.gamma(3, 1, m))
+    X = rng.poisson(means).astype(float)
+    some = a1gm.assess(X, random_state=0)
+    monkeypatch.setattr("a1gm._api.assess.MOST_COMPARED", 10**9)
+    monkeypatch.setattr("a1gm._api.assess.MOST_OBSERVED", 10**9)
+    every = a1gm.assess(X, random_state=0)
+    assert some.n_hidden == 20_000
+    assert every.n_hidden == 180_000
+    assert some.headline == every.headline
+    assert some.lead == pytest.approx(every.lead, abs=0.02)
+    assert some.coverage == pytest.approx(every.coverage, abs=0.01)
+
+
+# ----------------------------------------------------------------- ordered columns
+MONTHS = [f"2024-{month:02d}" for month in range(1, 13)]
+
+
+def noisy(correlation, n=400, m=12, seed=0):
+    """A frame of months whose residuals follow an autoregression along each row."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n, m))
+    for j in range(1, m):
+        noise[:, j] *= math.sqrt(1 - correlation**2)
+        noise[:, j] += correlation * noise[:, j - 1]
+    f = np.outer(rng.gamma(9, 100, n), rng.gamma(9, 1, m) / m)
+    X = np.maximum(f + np.sqrt(f) * noise, 0.0)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return pd.DataFrame(X, columns=MONTHS[:m])
+
+
+@pytest.mark.parametrize(
+    ("correlation", "m"), [(0.0, 12), (0.5, 12), (-0.3, 12), (0.0, 4)]
+)
+def test_autocorrelation_of_residuals(correlation, m):
+    found = a1gm.assess(noisy(correlation, m=m), random_state=0)
+    # Runs above the fit are partly taken for the factor of the row.
+    tolerance = 0.2 if correlation > 0.0 else 0.05
+    assert found.autocorrelation == pytest.approx(correlation, abs=tolerance)
+    note = f"correlate by {found.autocorrelation:.2f}"
+    assert note in repr(found)
+    assert ("robust standard errors" in repr(found)) == (found.autocorrelation > 0.2)
+
+
+def test_columns_are_ordered_by_their_names():
+    months = noisy(0.5)
+    assert "last value" in a1gm.assess(months, random_state=0).scores
+    for X in (months.to_numpy(), pd.DataFrame(months.to_numpy())):
+        found = a1gm.assess(X, random_state=0)
+        assert "last value" not in found.scores
+        assert math.isnan(found.autocorrelation)
+    found = a1gm.assess(months, random_state=0, ordered=False)
+    assert "last value" not in found.scores
+    assert "correlate" not in repr(found)
+
+
+def test_an_exact_table_has_no_autocorrelation():
+    X = np.outer(np.arange(1.0, 40.0), np.arange(1.0, 9.0))
+    found = a1gm.assess(X, random_state=0, ordered=True)
+    assert math.isnan(found.autocorrelation)
+
+
+# ------------------------------------------------------------------- one row per cell
+def long_sales(n=60, groups=("a", "b")):
+    rng = np.random.default_rng(1)
+    frames = []
+    for group in groups:
+        X = rng.poisson(np.outer(rng.gamma(3, 20, n), rng.gamma(3, 1, 12)))
+        wide = pd.DataFrame(X, index=[f"S{i}" for i in range(n)], columns=MONTHS)
+        frame = wide.rename_axis("shop").reset_index()
+        frame = frame.melt("shop", var_name="month", value_name="sales")
+        keep = rng.random(len(frame)) < 0.9
+        frames.append(frame[keep].assign(country=group))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_a_long_frame_is_judged_as_its_table():
+    frame = long_sales(groups=["a"])
+    long = {"keys": ["shop", "month"], "value": "sales"}
+    wide = frame.pivot(index="shop", columns="month", values="sales")
+    wide = wide.loc[frame["shop"].unique()]
+    expected = a1gm.assess(wide, random_state=0)
+    found = a1gm.assess(frame, random_state=0, **long)
+    assert found == expected
+    assert "last value" in found.scores
+    polars = pl.from_pandas(frame)
+    assert a1gm.assess(polars, random_state=0, **long).verdict == expected.verdict
+    few = a1gm.assess(frame, random_state=0, sample=20, **long)
+    assert few.n_rows == (20, 60)
+    with pytest.raises(ParameterError, match="leave out id="):
+        a1gm.assess(frame, **long, id="shop")
+    twice = pd.concat([frame, frame[:3]])
+    with pytest.raises(a1gm.exceptions.LabelError, match="occurs twice"):
+        a1gm.assess(twice, **long)
+    assert a1gm.assess(twice, random_state=0, duplicates="sum", **long).skill > 0
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_weights_of_a_long_frame_are_a_column(name):
+    frame = long_sales(groups=["a"])
+    frame["v"] = np.random.default_rng(0).integers(0, 3, len(frame)) * 1.0
+    shops = frame["shop"].unique()
+    X, V = (
+        frame.pivot(index="shop", columns="month", values=column).loc[shops]
+        for column in ("sales", "v")
+    )
+    V = V.fillna(0.0)
+    expected = a1gm.assess(X, random_state=0, **{name: V})
+    long = {"keys": ["shop", "month"], "value": "sales", name: "v"}
+    found = a1gm.assess(frame, random_state=0, **long)
+    assert found.scores == expected.scores
+
+
+def test_a_long_frame_without_keys_gets_the_hint_of_fit():
+    frame = long_sales(groups=["a"])
+    with pytest.warns(a1gm.exceptions.DataHintWarning) as of_fit:
+        a1gm.fit(frame, on_undetermined="ignore")
+    with (
+        pytest.warns(a1gm.exceptions.DataHintWarning) as of_assess,
+        suppress(DataError),
+    ):
+        a1gm.assess(frame, random_state=0)
+    hints = [str(warning.message) for warning in of_fit]
+    assert any("fit_long" in hint for hint in hints)
+    assert [str(warning.message) for warning in of_assess] == hints
+
+
+def test_groups_have_a_verdict_each_and_one_for_all():
+    frame = long_sales(groups=["a", "b"])
+    alone = pd.DataFrame({"shop": ["S0"], "month": [MONTHS[0]], "sales": [3]})
+    frame = pd.concat([frame, alone.assign(country="c")], ignore_index=True)
+    long = {"keys": ["shop", "month"], "value": "sales"}
+    found = a1gm.assess(frame, random_state=0, by="country", **long)
+    assert list(found.groups) == ["a", "b"]
+    assert "No cell can be hidden" in str(found.failed["c"])
+    assert "Not judged: 1 of 3 groups. The first is 'c': No cell" in repr(found)
+    one = frame[frame["country"] == "a"]
+    assert found.groups["a"] == a1gm.assess(one, random_state=0, **long)
+    assert found.n_hidden == sum(one.n_hidden for one in found.groups.values())
+    errors = [one.scores["rank 1"].deviance for one in found.groups.values()]
+    assert found.scores["rank 1"].deviance == pytest.approx(sum(errors))
+    table = found.to_frame()
+    assert list(table.index) == ["a", "b", "all"]
+    assert table.loc["all", "headline"] == found.headline
+    assert found.to_frame("polars")["group"].to_list() == ["a", "b", "all"]
+    assert "<th>group</th>" in found._repr_html_()
+    with pytest.raises(DataError, match=r"None of 1 group can be judged.*'c'"):
+        a1gm.assess(frame[frame["country"] == "c"], by="country", **long)
 
 
 # ----------------------------------------------------------- weights and exposures

@@ -101,7 +101,10 @@ GROUPS = Option("by", "g"), Option("keys", ["a", "b"]), Option("value", "c d")
             Call("fit_long", "X", (Option("keys", ["a,b", "c"]), Option("value", "d"))),
             "--long '\"a,b\",c,d'",
         ),
-        (Call("fit_groups", "X", GROUPS), "--long 'a,b,c d' --by g (fit and impute)"),
+        (
+            Call("fit_groups", "X", GROUPS),
+            "--long 'a,b,c d' --by g (fit, impute and assess)",
+        ),
         (Call("fit_many", "X"), "a1gm.fit_many(X)"),
         (See("fit.undetermined"), "; a1gm report lists them"),
         (See("many.failed"), ""),

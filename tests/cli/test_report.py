@@ -48,6 +48,56 @@ def test_report_and_assess_judge_the_same_sample(tmp_path, long):
     assert expected.verdict == found["verdict"]
 
 
+def headlines(path, tmp_path, *options):
+    """The first sentences of the report and of assess."""
+    out = tmp_path / "page.html"
+    run("report", path, "-o", out, "--overwrite", *options)
+    found = json.loads(run("assess", path, "--json", *options).stdout)
+    head = re.search('<p class="head">(.*?)</p>', out.read_text())[1]
+    return head, found["verdict"].partition(": ")[0] + "."
+
+
+def test_report_and_assess_say_the_same_about_a_sparse_table(tmp_path):
+    rng = np.random.default_rng(0)
+    n, m, size = 3459, 800, 27_358  # 250 rows of it have too few cells
+    at = np.sort(rng.choice(n * m, size, replace=False))
+    i, j = np.divmod(at, m)
+    x = rng.poisson(3.0 * (rng.gamma(3, 1, n)[i] * rng.gamma(3, 1, m)[j])) + 1
+    path = tmp_path / "ratings.csv"
+    lines = [f"u{a},i{b},{c}" for a, b, c in zip(i, j, x, strict=True)]
+    path.write_text("\n".join(["user,item,rating", *lines]))
+    page, terminal = headlines(path, tmp_path, "--long", "user,item,rating")
+    assert page == terminal == "Rank 1 is better than the column means."
+
+
+def test_report_and_assess_say_the_same_about_months(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.round(1000 * np.exp(rng.normal(0, 0.3, (200, 12)).cumsum(axis=1)))
+    path = tmp_path / "walks.csv"
+    months = ",".join(f"2024-{month:02d}" for month in range(1, 13))
+    lines = [f"S{i},{','.join(map(str, row))}" for i, row in enumerate(X)]
+    path.write_text("\n".join([f"shop,{months}", *lines]))
+    page, terminal = headlines(path, tmp_path)
+    assert page == terminal == "The last value is better than rank 1."
+
+
+def test_groups_are_judged(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 40), rng.gamma(3, 1, 5)))
+    cells = [f"{'ab'[i % 2]},S{i},{j},{x}" for (i, j), x in np.ndenumerate(X)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["group,shop,item,x", *cells]))
+    options = ["--long", "shop,item,x", "--by", "group"]
+    text = run("assess", path, *options)
+    assert "200 rows, 2 tables by group." in text.stderr
+    assert re.search("group +hidden cells +lead +coverage +verdict", text.stdout)
+    assert re.search("all +100 .*Rank 1 is better", text.stdout)
+    found = json.loads(run("assess", path, "--json", *options).stdout)
+    assert list(found["groups"]) == ["a", "b"]
+    assert found["n_hidden"] == 100
+    assert found["failed"] == {}
+
+
 TOTALS = (
     "shop,jan,feb,mar,total\n"
     "A,10,20,30,60\nB,20,,60,80\nC,30,60,,90\ntotal,60,80,90,230\n"
@@ -124,7 +174,7 @@ def test_demo_walks_through(tmp_path):
     names = sorted(p.name for p in (tmp_path / "demo").iterdir())
     assert names == ["filled.csv", "report.html", "sales.csv"]
     assert "$ a1gm impute" in done.stderr
-    assert "Rank 1 is better than the row means" in done.output
+    assert "Rank 1 is better than the last value" in done.output
     lines = done.output.splitlines()
     assert len(lines) <= 32  # one screen
     said = [line for line in lines if line.strip()]

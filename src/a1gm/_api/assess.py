@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._api.fit import check_signs, fit
+from a1gm._api.fit_long import check_long
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
-from a1gm._fit.messages import html_grid, text_grid
+from a1gm._fit.messages import aligned, html_grid, text_grid
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions
+from a1gm._rows.labels import follow_in_order, plain_text, text_of_label
+from a1gm._rows.long import Duplicates, labels_of, read_groups, read_long
 from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
-from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm.exceptions import DataError, ParameterError
+from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import Weighting, weights_or_exposure, with_weights
+from a1gm.exceptions import A1gmError, DataError, ParameterError
 
 Hide: TypeAlias = float | Literal["last"]
 METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
@@ -28,6 +33,9 @@ METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
 ROUNDING = 1e-9  # of a cell: so near a bound it is inside
 EXACT = 1e-12  # of a cell: so near a guess it is right
 FEW = 10  # fewer hidden cells prove nothing
+FEWEST_PAIRS = 100  # of neighbouring residuals
+CORRELATED = 0.2  # residuals whose correlation errors do not bear
+MOST_GROUPS = 20  # that are printed
 MOST_COMPARED = 20_000  # hidden cells, in all repeats
 MOST_OBSERVED, MOST_CELLS = 200_000, 10_000_000  # of rows that are judged
 
@@ -38,12 +46,16 @@ def assess(
     repeats: int = 5,
     random_state: Any = None,
     *,
+    keys: Sequence[Any] | None = None,
+    value: Any = None,
+    by: Any = None,
     weights: Any = None,
     exposure: Any = None,
+    duplicates: Duplicates = "raise",
     id: Any = None,
     columns: Any = None,
     exclude: Any = None,
-    ordered: bool = False,
+    ordered: bool | None = None,
     negatives: Negatives = "raise",
     level: float = 0.95,
     sample: int | None = None,
@@ -52,8 +64,9 @@ def assess(
 
     Parameters
     ----------
-    X : table of shape (n_rows, n_cols)
-        As for ``a1gm.fit``; not sparse.
+    X : table of shape (n_rows, n_cols), or long frame
+        As for ``a1gm.fit``, not sparse; with ``keys`` and ``value`` as for
+        ``a1gm.fit_long``.
     hide : float or "last", default=0.1
         The share of the observed cells to hide; or the last observed cell of rows, in
         half of them each time, as a forecaster would.
@@ -61,16 +74,23 @@ def assess(
         How often, each time with other cells.
     random_state : int, numpy Generator, or None
         Where the random numbers come from.
-    weights, exposure : table of shape (n_rows, n_cols), optional
-        As for ``a1gm.fit``. The rest is fitted with those of its cells. Means are
-        weighted by ``weights``, and so are deviance and mean absolute error; with
-        ``exposure`` means are rates, and a guess is a rate times the exposure of the
-        hidden cell. Cells of weight or exposure 0 are not hidden.
+    keys, value, duplicates : optional
+        The columns of a long frame, as for ``a1gm.fit_long``.
+    by : name or list of names, optional
+        The columns of a long frame that identify one of many tables, as for
+        ``a1gm.fit_groups``: the result is about all of them, and its ``groups`` are
+        those of each.
+    weights, exposure : table of shape (n_rows, n_cols), or name, optional
+        As for ``a1gm.fit`` and ``a1gm.fit_long``. The rest is fitted with those of its
+        cells. Means are weighted by ``weights``, and so are deviance and mean absolute
+        error; with ``exposure`` means are rates, and a guess is a rate times the
+        exposure of the hidden cell. Cells of weight or exposure 0 are not hidden.
     id, columns, exclude : name or list of names, optional
         As for ``a1gm.fit``: which columns of a frame are the table.
-    ordered : bool, default=False
+    ordered : bool, optional
         Whether columns follow one another, as months do: the last known value of the
-        row is a guess, then. ``hide="last"`` implies it.
+        row is a guess, then, and ``autocorrelation`` is known. Default: if their names
+        are numbers, dates or times that ascend. ``hide="last"`` implies it.
     negatives : {"raise", "allow"}, default="raise"
         As for ``a1gm.fit``.
     level : float, default=0.95
@@ -78,7 +98,7 @@ def assess(
     sample : int, optional
         How many rows to judge, drawn at random and always the same ones. Default: as
         many as have 200,000 observed cells. Of their hidden cells at most 20,000 are
-        compared, in all repeats.
+        compared, in all repeats. With ``by``: of each group.
 
     Returns
     -------
@@ -93,6 +113,8 @@ def assess(
         An option is out of range, or X is sparse.
     NegativeValuesError, InfiniteValuesError, NotNumericError, WeightsError
         As for ``a1gm.fit``.
+    LabelError
+        As for ``a1gm.fit_long``.
 
     Examples
     --------
@@ -103,61 +125,167 @@ def assess(
     >>> found.skill > 0.5
     True
     """
+    trial = Trial(hide, repeats, random_state, ordered, negatives, level, sample)
+    weighting = weights_or_exposure(weights, exposure)
+    if keys is None and value is None and by is None:
+        options = ColumnOptions(id, columns, exclude)
+        table = _read_wide(X, options, weighting, negatives)
+        return trial.judge(trial.read(table, table.col_labels))
+    if not (id is None and columns is None and exclude is None):
+        raise ParameterError(
+            "keys= and value= name the columns that are used; leave out id=, columns= "
+            "and exclude=."
+        )
+    check_long(duplicates, weighting, negatives)
+    if by is None:
+        rows = read_long(X, keys, value, weighting, negatives).rows(duplicates)
+        return trial.judge(trial.read(rows, rows.col_labels))
+    groups = read_groups(X, by, keys or (), value, weighting, duplicates)
+    labels = labels_of(groups.cols.values)
+    parts = [
+        rows if isinstance(rows, A1gmError) else trial.read(rows, labels)
+        for rows in groups.tables
+    ]
+    return trial.judge_groups(dict(zip(groups.keys, parts, strict=True)))
+
+
+# ------------------------------------------------------------------- what is judged
+@dataclass(frozen=True)
+class Part:
+    """The rows of a table that are judged."""
+
+    cells: Floats
+    n_rows: int  # of the whole table
+    is_ordered: bool  # the columns
+    weights: dict[str, Floats] = field(default_factory=dict)  # or exposure, by option
+
+
+def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
+    """Draw the rows of a table that are judged: always the same ones.
+
+    ``sample`` is how many; None for as many as have 200,000 observed cells, and for
+    all of a table of at most ``most_whole`` cells. The table is `Rows`, `SparseRows`
+    or files that have been read.
+    """
+    n_rows, n_cols = source.n_rows, source.n_cols
+    n = n_rows if sample is None else sample
+    if sample is None and n_rows * n_cols > max(most_whole, MOST_OBSERVED):
+        n = MOST_OBSERVED * n_rows // max(_n_observed(source), 1)
+        n = max(2, min(n, MOST_CELLS // n_cols))
+    if n >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
+
+
+def _n_observed(source: Any) -> int:
+    if isinstance(source, SparseRows):
+        return int(np.count_nonzero(~source.missing))
+    if (counts := getattr(source, "counts", None)) is not None:  # of files
+        return int(source.n_rows * source.n_cols - counts.missing.sum())
+    return sum(int(np.count_nonzero(~np.isnan(x))) for _, x in source.in_pieces())
+
+
+def read_rows(source: Any, rows: Ints) -> Floats:
+    """Read some rows of a table, in ascending order."""
+    if isinstance(source, SparseRows):
+        return source.take(rows)
+    cells = []
+    for some, piece in source.in_pieces():
+        first, last = np.searchsorted(rows, (some.start, some.stop))
+        cells.append(piece[rows[first:last] - some.start])
+    return np.concatenate(cells)
+
+
+def _read_wide(
+    X: Any, columns: ColumnOptions, weighting: Weighting, negatives: Negatives
+) -> Rows:
     if is_sparse(X):
         raise ParameterError(
             "X is sparse, and assess hides cells of a whole table. Pass an array with "
             "NaN for missing cells, of some of the rows if it is large."
         )
-    is_last = isinstance(hide, str)
-    if not (hide == "last" if is_last else is_share(hide)):
-        raise ParameterError(
-            f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
-        )
-    check_level(level)
-    least: Any = 2 if sample is None else sample
-    for option, n, low in (("repeats", repeats, 1), ("sample", least, 2)):
-        if not (isinstance(n, int | np.integer) and n >= low):
-            raise ParameterError(
-                f"{option} must be a whole number >= {low}, got {n!r}."
-            )
-    random = generator_of(random_state)
-    rows: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
-    options: dict[str, Any] = {"negatives": negatives}
-    cells = rows.cells
-    name, given = weights_or_exposure(weights, exposure)
+    rows: Rows = read_input(X, columns=columns)
+    cells, (name, given) = rows.cells, weighting
     if given is not None:
         check_signs(negatives, name)
-        V: Any = with_weights(rows, name, given).weights
-        options[name] = V.cells
-        cells = np.where(options[name] > 0.0, cells, np.nan)
-    check_values(rows, cells, negatives)  # the fits below have no labels
-    observed = ~np.isnan(cells)
-    judged = sample_rows(cells.shape, int(observed.sum()), sample)
-    cells, observed = cells[judged], observed[judged]
-    some = np.ix_(observed.any(axis=1), observed.any(axis=0))
-    cells = cells[some]
-    if given is not None:
-        options[name] = options[name][judged][some]
-    scorer = _Scorer(cells, level, options, max(MOST_COMPARED // repeats, 1))
-    with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
-        for _ in range(repeats if cells.size else 0):
-            if is_last:
-                scorer.add(_last_cells(cells, random), random)
-            else:
-                scorer.add(_some_cells(cells, float(hide), random), random)
-        n_rows = len(judged), rows.n_rows
-        return scorer.result(n_rows, is_ordered=bool(ordered) or is_last)
+        rows = with_weights(rows, name, given)
+        assert rows.weights is not None
+        cells = np.where(rows.weights.cells > 0.0, cells, np.nan)
+    check_values(rows, cells, negatives)  # the fits have no labels
+    return rows
 
 
-def sample_rows(shape: tuple[int, int], n_observed: int, n: int | None) -> Ints:
-    """Draw ``n`` rows, or as many as have 200,000 observed cells: always the same."""
-    n_rows, n_cols = shape
-    if n is None:
-        n = MOST_OBSERVED * n_rows // max(n_observed, 1)
-        n = max(2, min(n, MOST_CELLS // n_cols))
-    if n >= n_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
+@dataclass(frozen=True)
+class Trial:
+    """How tables are judged: options of ``assess``, checked."""
+
+    hide: Hide = 0.1
+    repeats: int = 5
+    random_state: Any = None
+    ordered: bool | None = None
+    negatives: Negatives = "raise"
+    level: float = 0.95
+    sample: int | None = None
+
+    def __post_init__(self) -> None:
+        is_last = isinstance(self.hide, str)
+        if not (self.hide == "last" if is_last else is_share(self.hide)):
+            raise ParameterError(
+                f'hide must be a share between 0 and 1, or "last", got {self.hide!r}.'
+            )
+        check_level(self.level)
+        least: Any = 2 if self.sample is None else self.sample
+        for option, n, low in (("repeats", self.repeats, 1), ("sample", least, 2)):
+            if not (isinstance(n, int | np.integer) and n >= low):
+                raise ParameterError(
+                    f"{option} must be a whole number >= {low}, got {n!r}."
+                )
+
+    def read(self, rows: Any, labels: Any) -> Part:
+        """Read the rows that are judged; ``labels`` are those of the columns."""
+        chosen, weights = chosen_rows(rows, self.sample), {}
+        cells = read_rows(rows, chosen)
+        if (V := getattr(rows, "weights", None)) is not None:
+            V = read_rows(V, chosen)
+            name = "exposure" if rows.exposed else "weights"
+            weights[name] = V if rows.exposed else np.nan_to_num(V)
+            cells = np.where(V > 0.0, cells, np.nan)
+        return Part(cells, rows.n_rows, follow_in_order(labels), weights)
+
+    def judge(self, part: Part) -> Assessment:
+        """Judge one table."""
+        return _result([self._scored(part, generator_of(self.random_state))])
+
+    def judge_groups(self, parts: Mapping[Any, Part | A1gmError]) -> Assessment:
+        """Judge each of many tables, and all of them; an error is that of reading."""
+        random = generator_of(self.random_state)
+        scorers: dict[Any, _Scorer] = {}
+        groups: dict[Any, Assessment] = {}
+        failed: dict[Any, A1gmError] = {}
+        for key, part in parts.items():
+            try:
+                if isinstance(part, A1gmError):
+                    raise part
+                scorers[key] = self._scored(part, random)
+                groups[key] = _result([scorers[key]])
+            except A1gmError as error:
+                failed[key] = error
+        if not groups:
+            key = next(iter(failed))
+            raise DataError(
+                f"None of {counted(len(failed), 'group')} can be judged. The first is "
+                f"{text_of_label(key)}: ",
+                failed[key].all_parts,
+            )
+        whole = _result([scorers[key] for key in groups])
+        return replace(whole, groups=groups, failed=failed)
+
+    def _scored(self, part: Part, random: np.random.Generator) -> _Scorer:
+        is_ordered = part.is_ordered if self.ordered is None else bool(self.ordered)
+        scorer = _Scorer(part, self, is_ordered=is_ordered or self.hide == "last")
+        with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
+            scorer.run(random)
+        return scorer
 
 
 # ------------------------------------------------------------------- what is hidden
@@ -216,40 +344,58 @@ class Score(NamedTuple):
 
 
 class _Scorer:
-    """Collects the guesses of every method at the hidden cells."""
+    """Collects the guesses of every method at the hidden cells of a table."""
 
-    def __init__(
-        self, cells: Floats, level: float, options: dict[str, Any], most: int
-    ) -> None:
-        self.cells, self.level, self.options, self.most = cells, level, options, most
-        ones = np.broadcast_to(1.0, cells.shape)
-        self.size = options.get("exposure", ones)  # a cell is this times its rate
-        self.weights = options.get("weights", ones)
+    def __init__(self, part: Part, trial: Trial, *, is_ordered: bool) -> None:
+        observed = ~np.isnan(part.cells)
+        some = np.ix_(observed.any(axis=1), observed.any(axis=0))
+        self.cells, self.trial, self.is_ordered = part.cells[some], trial, is_ordered
+        self.n_rows = len(part.cells), part.n_rows
+        weights = {name: V[some] for name, V in part.weights.items()}
+        self.options: dict[str, Any] = {"negatives": trial.negatives, **weights}
+        ones = np.broadcast_to(1.0, self.cells.shape)
+        self.size = weights.get("exposure", ones)  # a cell is this times its rate
+        self.weights = weights.get("weights", ones)
         both = self.size * self.weights  # one of them is 1
         least = np.finfo(np.float64).tiny  # where no cell is known
         self.shares = both / np.nanmax(both, initial=least)  # of a cell in a mean
         self.hidden: list[Ints] = []  # positions in the flat table
         self.guesses: list[Floats] = []
         self.covered = [(np.zeros(0), np.zeros(0, bool))]  # fills, and whether
+        self.neighbours = np.zeros(6)  # sums for the autocorrelation
         self.no_intervals = ""
 
-    def add(self, hidden: Bools, random: np.random.Generator) -> None:
+    def run(self, random: np.random.Generator) -> None:
+        """Hide cells again and again; raise if none can be hidden."""
+        for _ in range(self.trial.repeats if self.cells.size else 0):
+            if isinstance(self.trial.hide, str):
+                hidden = _last_cells(self.cells, random)
+            else:
+                hidden = _some_cells(self.cells, float(self.trial.hide), random)
+            self._add(hidden, random)
+        if not self.hidden:
+            raise DataError(
+                "No cell can be hidden: without any of them another cell could not be "
+                "known.",
+                advice="Assess a table with more observed cells.",
+            )
+        if self.is_ordered:
+            fitted = fit(self.cells, **self.options, on_undetermined="ignore")
+            self.neighbours = self._neighbours(np.asarray(fitted.reconstruct()))
+
+    def _add(self, hidden: Bools, random: np.random.Generator) -> None:
         """Fit the table without its hidden cells, and guess these, or some of many."""
-        at = np.flatnonzero(hidden)
+        at, most = np.flatnonzero(hidden), max(MOST_COMPARED // self.trial.repeats, 1)
         if not len(at):
             return
-        if len(at) > self.most:
-            at = np.sort(random.choice(at, self.most, replace=False))
+        if len(at) > most:
+            at = np.sort(random.choice(at, most, replace=False))
         i, j = np.divmod(at, self.cells.shape[1])
         left = np.where(hidden, np.nan, self.cells)
-        table, place, options = left, (i, j), self.options
-        if left.shape[0] < left.shape[1]:  # errors take the cube of the columns
-            table, place = left.T, (j, i)
-            options = {k: v if isinstance(v, str) else v.T for k, v in options.items()}
         try:
-            found = fit(table, **options, on_undetermined="ignore")
+            found = fit(left, **self.options, on_undetermined="ignore")
         except DataError as error:
-            if self.options["negatives"] == "raise":
+            if self.trial.negatives == "raise":
                 raise
             raise DataError(
                 "With some of its cells hidden, this table cannot be fitted: its "
@@ -259,7 +405,7 @@ class _Scorer:
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
         guesses = [  # in the order of METHODS
-            found.reconstruct()[place],
+            found.reconstruct()[i, j],
             by_column * size,
             _mean(rates, self.shares, axis=1)[i] * size,
             _mean(rates, self.shares) * size,
@@ -268,32 +414,53 @@ class _Scorer:
         self.hidden.append(at)
         self.guesses.append(np.array(guesses))
         try:
-            lower, upper = found.uncertainty()._bounds(table, *place, self.level)
+            bounds = found.uncertainty()._bounds(left, i, j, self.trial.level)
         except DataError as error:
             self.no_intervals = str(error)
             return
         x = self.cells[i, j]
         rounding = ROUNDING * np.abs(x)  # an exact fit has intervals of no width
-        is_inside = (lower <= x + rounding) & (x - rounding <= upper)
+        is_inside = (bounds[0] <= x + rounding) & (x - rounding <= bounds[1])
         self.covered.append((guesses[0], is_inside))
 
-    def result(self, n_rows: tuple[int, int], *, is_ordered: bool) -> Assessment:
-        """Compare the guesses with the hidden cells."""
-        if not self.hidden:
-            raise DataError(
-                "No cell can be hidden: without any of them another cell could not be "
-                "known.",
-                advice="Assess a table with more observed cells.",
-            )
+    def _neighbours(self, fitted: Floats) -> Floats:
+        """Sums over residuals of neighbouring cells in rows, and counts."""
+        off = self.cells - fitted
+        off[np.abs(off) <= ROUNDING * np.abs(self.cells)] = 0.0
+        off *= np.sqrt(self.weights / fitted)  # Pearson's residuals
+        known = np.isfinite(off)
+        both = known[:, :-1] & known[:, 1:]
+        one, other = off[:, :-1][both], off[:, 1:][both]
+        products = one @ other, one @ one, other @ other
+        counts = len(one), known.sum(), known.any(axis=1).sum()
+        return np.array([*products, *counts], np.float64)
+
+    def compared(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The hidden cells, their weights, the guesses, and the units of errors."""
         at, guesses = np.concatenate(self.hidden), np.concatenate(self.guesses, axis=1)
-        x, v = self.cells.ravel()[at], self.weights.ravel()[at]
         # Squares of cells near 1e300 or 1e-300 would leave float64.
         most = np.nanmax(np.abs(self.cells), axis=0)
         spread = most * np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
         sizes = [spread, most, np.full_like(most, most.max() or 1.0)]
         unit = np.select([size > 0.0 for size in sizes], sizes)[at % len(most)]
+        return self.cells.ravel()[at], self.weights.ravel()[at], guesses, unit
+
+    @property
+    def n_cells(self) -> int:
+        """Different cells that were hidden."""
+        return len(np.unique(np.concatenate(self.hidden)))
+
+
+def _result(scorers: Sequence[_Scorer]) -> Assessment:
+    """Compare the guesses with the hidden cells of some tables."""
+    with np.errstate(all="ignore"):  # as above
+        x, v, guesses, unit = (
+            np.concatenate(arrays, axis=-1)
+            for arrays in zip(*(one.compared() for one in scorers), strict=True)
+        )
         misses = np.abs(x - guesses)
         misses[misses <= EXACT * np.abs(x)] = 0.0
+        is_ordered = all(one.is_ordered for one in scorers)
         methods = METHODS if is_ordered else METHODS[:-1]
         scores = {
             name: Score(
@@ -303,14 +470,16 @@ class _Scorer:
             )
             for name, guess, miss in zip(methods, guesses, misses, strict=False)
         }
-        n_cells, v = len(np.unique(at)), v / v.max()
+        n_cells, v = sum(one.n_cells for one in scorers), v / v.max()
         rival = min(methods[1:], key=lambda name: scores[name].mean_absolute_error)
         off = dict(zip(METHODS, misses / unit, strict=True))
         skill, skill_error = _skill(off["rank 1"], off["column means"], v, n_cells)
         lead, lead_error = _skill(off["rank 1"], off[rival], v, n_cells)
-        fills, covered = map(np.concatenate, zip(*self.covered, strict=True))
+        pairs = [pair for one in scorers for pair in one.covered]
+        fills, covered = map(np.concatenate, zip(*pairs, strict=True))
         covered = covered[np.argsort(fills, kind="stable")]
         quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
+        n_judged, n_all = np.sum([one.n_rows for one in scorers], axis=0).tolist()
         return Assessment(
             skill=skill,
             skill_error=skill_error,
@@ -318,13 +487,30 @@ class _Scorer:
             coverage_by_size=tuple(float(quarter.mean()) for quarter in quarters),
             scores=scores,
             n_hidden=len(x),
-            level=self.level,
+            level=scorers[0].trial.level,
             rival=rival,
             lead=lead,
             may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
-            no_intervals=self.no_intervals,
-            n_rows=n_rows,
+            autocorrelation=_correlation(
+                *np.sum([s.neighbours for s in scorers], axis=0)
+            ),
+            no_intervals=next((s.no_intervals for s in scorers if s.no_intervals), ""),
+            n_rows=(n_judged, n_all),
         )
+
+
+def _correlation(
+    product: float, one: float, other: float, n: float, n_cells: float, n_rows: float
+) -> float:
+    """Correlation of neighbouring residuals from sums, NaN for fewer than 100 pairs.
+
+    The residuals of a row add up to about 0, which alone correlates each two of m by
+    -1/(m - 1): that is taken out.
+    """
+    if n < FEWEST_PAIRS or not 0.0 < one * other < math.inf:
+        return math.nan
+    found = product / math.sqrt(one * other)
+    return float(found + (1.0 - found) * n_rows / n_cells)
 
 
 def _skill(own: Floats, other: Floats, v: Floats, n_cells: int) -> tuple[float, float]:
@@ -380,6 +566,13 @@ class Assessment:
     may_be_chance: bool
     no_intervals: str = ""  #: Reason why some fits had no intervals.
     n_rows: tuple[int, int] = (0, 0)  #: Rows that were judged, and rows of the table.
+    #: Correlation of the residuals of neighbouring cells in a row; NaN where columns
+    #: are not ordered, and for fewer than 100 such pairs.
+    autocorrelation: float = math.nan
+    #: With ``by``: the assessment of each group.
+    groups: dict[Any, Assessment] = field(default_factory=dict)
+    #: With ``by``: the errors of groups that could not be judged.
+    failed: dict[Any, A1gmError] = field(default_factory=dict)
 
     @property
     def part(self) -> str:
@@ -417,25 +610,52 @@ class Assessment:
         )
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """The scores as a frame of pandas, polars or pyarrow."""
+        """The scores as a frame of pandas, polars or pyarrow; with ``by`` the groups.
+
+        The groups have a line each, with their verdicts, and "all" comes last.
+        """
+        if self.groups:
+            names, found = [*self.groups, "all"], [*self.groups.values(), self]
+            fields = "headline", "skill", "lead", "coverage", "n_hidden"
+            lines = {k: np.array([getattr(one, k) for one in found]) for k in fields}
+            return labelled_frame("group", names, lines, backend)
         columns = {
             name: np.array([getattr(score, name) for score in self.scores.values()])
             for name in Score._fields
         }
         return labelled_frame("method", list(self.scores), columns, backend)
 
-    def _grid(self) -> list[list[str]]:
-        return [["method", "deviance", "mean absolute error", "median error"]] + [
-            [name, f"{deviance:.6g}", f"{error:.3g}", f"{relative:.1%}"]
-            for name, (deviance, error, relative) in self.scores.items()
+    def _grids(self) -> list[list[list[str]]]:
+        methods = [["method", "deviance", "mean absolute error", "median error"]]
+        deviances = aligned(
+            np.array([score.deviance for score in self.scores.values()])
+        )
+        for (name, score), text in zip(self.scores.items(), deviances, strict=True):
+            _, error, relative = score
+            methods.append([name, text, f"{error:.3g}", f"{relative:.1%}"])
+        if not self.groups:
+            return [methods]
+        some = [(plain_text(key), one) for key, one in self.groups.items()]
+        return [
+            methods,
+            [["group", "hidden cells", "lead", "coverage", "verdict"]]
+            + [
+                [name, f"{one.n_hidden:,}", f"{one.lead:.2f}", *one._last_words]
+                for name, one in [*some[:MOST_GROUPS], ("all", self)]
+            ],
         ]
 
+    @property
+    def _last_words(self) -> tuple[str, str]:
+        coverage = "" if math.isnan(self.coverage) else f"{self.coverage:.0%}"
+        return coverage, self.headline
+
     def __repr__(self) -> str:
-        return "\n".join([self.verdict, text_grid(self._grid()), *self.notes])
+        return "\n".join([self.verdict, *map(text_grid, self._grids()), *self.notes])
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the intervals, and about the rows that were judged."""
+        """Sentences about the intervals, the residuals, and what was judged."""
         notes = [f"No intervals: {self.no_intervals}"]
         if not np.isnan(self.coverage):
             share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
@@ -443,7 +663,26 @@ class Assessment:
         if self.coverage_by_size:
             parts = ", ".join(f"{share:.0%}" for share in self.coverage_by_size)
             notes.append(f"By size of the fill, from the smallest quarter: {parts}.")
+        if not math.isnan(self.autocorrelation):
+            is_large = self.autocorrelation > CORRELATED
+            notes.append(
+                "Residuals of neighbouring cells in a row correlate by "
+                f"{self.autocorrelation:.2f}"
+                f"{'; robust standard errors allow for that' if is_large else ''}."
+            )
+        if len(self.groups) > MOST_GROUPS:
+            n = len(self.groups)
+            notes.append(f"Listed: the first {MOST_GROUPS} of {n:,} groups.")
+        if self.failed:
+            key, error = next(iter(self.failed.items()))
+            n_all = len(self.failed) + len(self.groups)
+            notes.append(
+                f"Not judged: {len(self.failed):,} of {n_all:,} groups. The first is "
+                f"{text_of_label(key)}: {error.render(with_advice=False)}"
+            )
         return [*notes, f"Judged: {self.part}."] if self.part else notes
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.verdict)}</p>{html_grid(self._grid(), self.notes)}"
+        *others, last = self._grids()
+        tables = "".join(map(html_grid, others)) + html_grid(last, self.notes)
+        return f"<p>{escape(self.verdict)}</p>{tables}"

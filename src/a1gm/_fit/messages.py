@@ -291,13 +291,13 @@ def number_grid(
     few = min(n, MOST_SHOWN)
     names = range(n) if labels is None else labels
     grid = [[of, *columns]]
-    numbers = [_aligned(np.asarray(column[:few])) for column in columns.values()]
+    numbers = [aligned(np.asarray(column[:few])) for column in columns.values()]
     for k, row in enumerate(zip(*numbers, strict=True)):
         grid.append([shown(plain_text(names[k])), *row])
     return grid, [f"... {n - few:,} more"] if n > few else []
 
 
-def _aligned(column: Floats) -> list[str]:
+def aligned(column: Floats) -> list[str]:
     """Write numbers with the same decimals, where that keeps their digits."""
     n = decimals(column)
     if n is None:

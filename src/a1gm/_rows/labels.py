@@ -80,6 +80,11 @@ def are_ordered(labels: Sequence[Any], *, of_rows: bool = False) -> bool:
     return len(names) > 2 and all(a and b and a < b for a, b in times)
 
 
+def follow_in_order(labels: Any) -> bool:
+    """Whether columns follow one another, by labels that are not mere positions."""
+    return labels is not None and not only_count(labels) and are_ordered(labels)
+
+
 def _time_of(name: str) -> tuple[float, ...]:
     """The numbers in a name and then its month; nothing if it has other words."""
     if _NUMBER.fullmatch(name):
@@ -187,7 +192,7 @@ def first_difference(labels: Any, others: Any) -> int | None:
             return None
     for these, those in ((labels, others), (others, labels)):
         # A default index, and labels that are not the same numbers in another order.
-        if _only_count(these) and set(map(str, those)) != set(map(str, these)):
+        if only_count(these) and set(map(str, those)) != set(map(str, these)):
             return None
     for at, (label, other) in enumerate(zip(some, rest, strict=True)):
         # A saved fit keeps labels other than numbers as text.
@@ -205,7 +210,7 @@ def positions_among(labels: Any, others: Any) -> list[int]:
     return [place.get(plain_text(other), -1) for other in others]
 
 
-def _only_count(labels: Any) -> bool:
+def only_count(labels: Any) -> bool:
     """Whether labels are the positions themselves: 0, 1, 2, ..."""
     n = len(labels)
     if n == 0 or not _is_whole(labels[0]) or int(labels[0]) != 0:
@@ -317,7 +322,7 @@ class Lookup:
     @cached_property
     def _takes_positions(self) -> bool:
         """Whether whole numbers are positions, not labels."""
-        if self.labels is None or _only_count(self.labels):
+        if self.labels is None or only_count(self.labels):
             return True
         # The text "7" is a number, too: labels from text files are never anything else.
         is_lazy = isinstance(self.labels, LazyLabels)

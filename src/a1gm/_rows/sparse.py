@@ -108,6 +108,19 @@ class SparseRows(Named):
         out[within, self.cols[cells]] = self.values[cells]
         return out
 
+    def take(self, rows: Ints) -> Floats:
+        """Read any rows as a dense table, NaN for the missing cells."""
+        counts = np.diff(self.ptr)[rows]
+        within, ends = np.repeat(np.arange(len(rows)), counts), np.cumsum(counts)
+        cells = np.arange(len(within)) + np.repeat(
+            self.ptr[rows] + counts - ends, counts
+        )
+        out = np.full((len(rows), self.n_cols), np.nan)
+        if self.absent == "zero":
+            out[:] = 0.0
+        out[within, self.cols[cells]] = self.values[cells]
+        return out
+
     def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows as dense tables, a bounded number of cells at a time."""
         step = max(1, CELLS_AT_ONCE // self.n_cols)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from a1gm._base.words import counted, listed
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, SampleOption, TableArgument
-from a1gm.cli.tables import fit_table, rows_of, weights_of
+from a1gm.cli.options import Options, SampleOption, TableArgument, command_style
+from a1gm.cli.tables import describe_long, fit_table, long_words, read_long
+
+if TYPE_CHECKING:
+    from a1gm import Assessment
+
+_KEYS = (
+    *("skill", "rival", "lead", "may_be_chance", "coverage", "coverage_by_size"),
+    *("autocorrelation", "level", "n_hidden", "n_rows", "verdict"),
+)
 
 
-@command("by", "overwrite", "escape_formulas")
+@command("overwrite", "escape_formulas")
 def assess(
     file: TableArgument,
     hide: Annotated[
@@ -35,26 +43,45 @@ def assess(
     Fills are compared with simpler methods. The first sentence of the answer is
     whether rank 1 is better than the best of them. With --hide last the last observed
     cells of rows are hidden, as in forecasting. A large table is judged by a random
-    sample of its rows, always the same one.
+    sample of its rows, always the same one. With --long and --by many tables are
+    judged, each by itself and all together.
 
     Example:
       a1gm assess sales.csv --id shop
+      a1gm assess sales.csv --long shop,month,sales --by country
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     import a1gm
+    from a1gm._api.assess import Trial
+    from a1gm._rows.labels import plain_text
 
     share: Any = hide
     with suppress(ValueError):
         share = float(hide)
-    fit, _ = fit_table(file, options)
-    rows, cells = rows_of(fit, sample)
-    how: Any = {"negatives": options.negatives, "sample": max(len(cells), 2)}
-    how |= weights_of(fit, rows)
-    result = a1gm.assess(cells, share, repeats, seed, **how)
-    result = replace(result, n_rows=(len(cells), fit.shape[0]))
-    keys = "skill", "coverage", "level", "n_hidden", "n_rows", "verdict"
-    scores = {name: score._asdict() for name, score in result.scores.items()}
-    summary = {key: getattr(result, key) for key in keys}
-    options.finish({**summary, "scores": scores})
+    how: Any = {"negatives": options.negatives, "sample": sample}
+    trial = Trial(share, repeats, seed, **how)
+    if options.by and options.long is not None:
+        long = read_long(file, options)
+        words = long_words(long, options)
+        by, frame = long.keys[:-2], words.pop("frame")
+        result = a1gm.assess(frame, share, repeats, seed, by=by, **words, **how)
+        n = counted(len(result.groups) + len(result.failed), "table")
+        describe_long(long, f"{n} by {listed(by)}", options)
+    else:
+        fit, _ = fit_table(file, options)
+        result = trial.judge(trial.read(fit._table.source, fit.col_labels))
+    summary: dict[str, Any] = _summary(result)
+    if result.groups:
+        failed = {
+            plain_text(k): e.render(command_style) for k, e in result.failed.items()
+        }
+        groups = {plain_text(k): _summary(one) for k, one in result.groups.items()}
+        summary |= {"groups": groups, "failed": failed}
+    options.finish(summary)
     if not options.json:
         sys.stdout.write(f"{result!r}\n")
+
+
+def _summary(result: Assessment) -> dict[str, Any]:
+    scores = {name: score._asdict() for name, score in result.scores.items()}
+    return {**{key: getattr(result, key) for key in _KEYS}, "scores": scores}

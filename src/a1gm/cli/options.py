@@ -358,7 +358,7 @@ def _call(call: Call) -> str:
     if "by" not in options:
         return long
     # The commands that take one table have no --by.
-    return f"{long} --by {_quoted(str(options['by']))} (fit and impute)"
+    return f"{long} --by {_quoted(str(options['by']))} (fit, impute and assess)"
 
 
 def _see(see: See) -> str:

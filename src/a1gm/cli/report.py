@@ -16,9 +16,7 @@ from a1gm.cli.options import (
     UsageError,
     command_style,
 )
-from a1gm.cli.tables import check_outputs, fit_table, rows_of, weights_of
-
-MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
+from a1gm.cli.tables import check_outputs, fit_table
 
 
 @command("by", "escape_formulas")
@@ -44,39 +42,26 @@ def report(
     Example:
       a1gm report sales.csv --id shop -o report.html
     """
-    import a1gm
     from a1gm._base.optional import require
-    from a1gm._rows.files.table import row_names
-    from a1gm._rows.labels import plain_text
     from a1gm.report import write_report
-    from a1gm.report.findings import notes_of
+    from a1gm.report.findings import about_rows, notes_of, rows_of_page
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
     check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
-    rows, cells = rows_of(fit, sample, MOST_CELLS)
-    columns, notes = fit.col_labels, []
-    labels = row_names(files, rows) if options.long is None else fit.row_labels[rows]
-    if len(rows) < fit.shape[0]:
-        notes = [
-            f"This page is about {len(rows):,} of the {fit.shape[0]:,} rows, drawn at "
-            "random: totals are those of these rows."
-        ]
-        how = options.fitting | weights_of(fit, rows) | {"on_undetermined": "ignore"}
-        fit = a1gm.fit(cells, **how)
-    notes += notes_of(fit, files=files, style=command_style)
     write_report(
         out,
-        cells,
+        None,
         fit,
         title=title or PurePath(files.name).name,
-        row_names=[plain_text(label) for label in labels],
-        col_names=[plain_text(label) for label in columns],
         source=files.name,
-        notes=notes,
+        notes=list(notes_of(fit, files=files, style=command_style)),
+        sample=sample,
         overwrite=options.overwrite,
     )
+    n = len(rows_of_page(fit._table.source, sample))
     summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
-    options.finish(summary, f"Wrote {shown(out)}.")
+    lines = [about_rows(n, fit.shape[0])] if n < fit.shape[0] else []
+    options.finish(summary | {"n_sample": n}, *lines, f"Wrote {shown(out)}.")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from a1gm._base.types import Floats, Ints
     from a1gm._fit.fit import RankOneFit
     from a1gm._rows.files.table import TableFiles
     from a1gm._rows.weights import Weighting
@@ -99,44 +98,6 @@ def uses_of(files: TableFiles) -> dict[str, list[str]]:
     }
 
 
-def rows_of(fit: RankOneFit, sample: int | None, whole: int = 0) -> tuple[Ints, Floats]:
-    """The rows of a fitted table that are judged, and their cells.
-
-    A table of at most ``whole`` cells is taken whole, unless there is a ``sample``.
-    """
-    from a1gm._api.assess import sample_rows
-
-    n_rows, n_cols = fit.shape
-    if sample is None and n_rows * n_cols <= whole:
-        sample = n_rows
-    n_observed = n_rows * n_cols - fit.pattern.n_missing
-    rows = sample_rows(fit.shape, n_observed, sample)
-    return rows, _cells_of(fit._table.source, rows)
-
-
-def weights_of(fit: RankOneFit, rows: Ints) -> dict[str, Floats]:
-    """The weights or exposures of some rows, by name; nothing where there are none."""
-    import numpy as np
-
-    if not fit.has_weights:
-        return {}
-    cells = _cells_of(fit._table.weights, rows)
-    if fit.has_exposure:
-        return {"exposure": cells}
-    return {"weights": np.nan_to_num(cells)}  # of pairs that are not there
-
-
-def _cells_of(source: Any, rows: Ints) -> Floats:
-    """Some rows of a table, in the order of its rows."""
-    import numpy as np
-
-    cells = []
-    for some, piece in source.in_pieces():
-        first, last = np.searchsorted(rows, (some.start, some.stop))
-        cells.append(piece[rows[first:last] - some.start])
-    return np.concatenate(cells)
-
-
 # --------------------------------------------------------------- one row per cell
 def read_long(file: Sequence[str], options: Options) -> LongFile:
     """Read the files that ``--long`` and ``--by`` describe."""
@@ -167,18 +128,10 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
 def fit_pairs(long: LongFile, options: Options) -> Any:
     """Fit the one table of a long file, or its tables with ``--by``; describe it."""
     from a1gm import fit_groups, fit_long
-    from a1gm._rows.long import PlacedFrame
 
     *by, row, column = long.keys
     fits: Any
-    given: dict[str, Any] = {
-        "frame": PlacedFrame(long.frame, long.files.place_of),
-        "keys": [row, column],
-        "value": long.value,
-        "duplicates": options.duplicates,
-        **dict([weighting_of(options)]),
-        **options.fitting,
-    }
+    given: dict[str, Any] = {**long_words(long, options), **options.fitting}
     if by:
         fits = fit_groups(by=by[0] if len(by) == 1 else by, **given)
         for error in fits.failed.values():
@@ -191,9 +144,27 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
             fits = fit_long(**given)
         n_rows, n_cols = fits.shape
         size = f"{counted(n_rows, 'value')} of {row!r} × {n_cols:,} of {column!r}"
+    describe_long(long, size, options)
+    return fits
+
+
+def long_words(long: LongFile, options: Options) -> dict[str, Any]:
+    """A long file and its columns, in the words of ``a1gm.fit_long``."""
+    from a1gm._rows.long import PlacedFrame
+
+    return {
+        "frame": PlacedFrame(long.frame, long.files.place_of),
+        "keys": long.keys[-2:],
+        "value": long.value,
+        "duplicates": options.duplicates,
+        **dict([weighting_of(options)]),
+    }
+
+
+def describe_long(long: LongFile, size: str, options: Options) -> None:
+    """Print how many rows a long file has, and the size of what they are."""
     rows = counted(len(long.numbers), "row")
     options.echo(f"{long.files.name}: {rows}, {size}.")
-    return fits
 
 
 # ------------------------------------------------------------------------- results

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._api.assess import Assessment, assess
+from a1gm._api.assess import Assessment, Trial, assess, chosen_rows, read_rows
+from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._api.fit_file import files_of
-from a1gm._base.types import Bools, Floats, Negatives
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm._base.words import counted, listed, shown
 from a1gm._fit.messages import text_of_convergence
 from a1gm._fit.place import FATES
-from a1gm._rows.labels import are_ordered
+from a1gm._rows.files.table import row_names
+from a1gm._rows.labels import follow_in_order, plain_text
+from a1gm._rows.rows import table_of
 from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm._rows.files.table import TableFiles
 
+MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
 _ROUNDING = 1e-9  # of a cell: a smaller difference is not a residual
 
 #: Why a missing cell has no value, by its fate.
@@ -44,19 +48,36 @@ class Findings:
     fit: RankOneFit
     row_names: Sequence[str]
     col_names: Sequence[str]
+    is_ordered: bool  # columns follow one another
+    n_rows: int  # of the table, of which X may be a sample
 
     @classmethod
     def of(
         cls,
-        X: Floats,
+        X: Any,
         fit: RankOneFit,
         row_names: Sequence[str] | None,
         col_names: Sequence[str] | None,
+        sample: int | None = None,
     ) -> Findings:
-        """Name the rows and columns."""
-        rows = _names(row_names, fit.row_labels, X.shape[0], "row")
-        columns = _names(col_names, fit.col_labels, X.shape[1], "column")
-        return cls(X, fit, rows, columns)
+        """Read the table, or a sample of its rows, and name the rows and columns."""
+        source = fit._table.source if X is None else table_of(fit._own_cells(X))
+        if not hasattr(source, "in_pieces"):
+            raise ParameterError("This fit has not kept its table: pass it as X.")
+        chosen, (n_rows, n_cols) = rows_of_page(source, sample), fit.shape
+        labels = fit.col_labels if col_names is None else col_names
+        columns = _names(col_names, fit.col_labels, np.arange(n_cols), n_cols, "column")
+        own = _row_labels(fit, chosen) if row_names is None else None
+        rows = _names(row_names, own, chosen, n_rows, "row")
+        cells = read_rows(source, chosen)
+        if len(chosen) < n_rows:
+            fit = _fit_rows(fit, cells, chosen)
+        return cls(cells, fit, rows, columns, follow_in_order(labels), n_rows)
+
+    @property
+    def sample_in_words(self) -> str:
+        """Which rows the page is about; empty if it is about all of them."""
+        return about_rows(len(self.X), self.n_rows)
 
     def factor(self, kind: str) -> tuple[Floats, Sequence[str]]:
         """The factors of the rows or of the columns, and their names."""
@@ -70,7 +91,10 @@ class Findings:
         """Weights or exposures of all cells, as an option; empty without them."""
         V = self.fit._table.weights
         name = "exposure" if self.fit.has_exposure else "weights"
-        return {} if V is None else {name: np.asarray(V.rows(slice(0, len(self.X))))}
+        if V is None:
+            return {}
+        cells = np.asarray(V.rows(slice(0, len(self.X))))
+        return {name: cells if self.fit.has_exposure else np.nan_to_num(cells)}
 
     @cached_property
     def is_ignored(self) -> Bools:
@@ -148,11 +172,12 @@ class Findings:
     @cached_property
     def assessment(self) -> tuple[Assessment | None, str]:
         """The assessment on hidden cells, or the reason why it failed."""
-        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
-        how = {"ordered": are_ordered(self.col_names), **self.weights}
+        how: dict[str, Any] = {"ordered": self.is_ordered, **self.weights}
+        how["negatives"] = "allow" if np.nanmin(self.X) < 0.0 else "raise"
+        how["sample"] = len(self.X) if self.sample_in_words else None
         try:
             with np.errstate(all="ignore"):  # as above
-                return assess(self.X, random_state=0, negatives=negatives, **how), ""
+                return assess(self.X, random_state=0, **how), ""
         except A1gmError as error:
             return None, error.render(with_advice=False)
 
@@ -229,17 +254,56 @@ def _called(noun: str, names: Sequence[str]) -> str:
 
 
 def _names(
-    given: Sequence[str] | None, labels: Sequence[object] | None, n: int, kind: str
+    given: Sequence[str] | None, labels: Any, chosen: Ints, n: int, kind: str
 ) -> Sequence[str]:
+    """Names of the chosen of ``n`` rows or columns, by those given or by labels."""
     if given is not None and (isinstance(given, str) or len(given) != n):
         raise ParameterError(
             f"{kind[:3]}_names must be a list of {counted(n, 'name')}, one for each "
             f"{kind}. Leave it out to show the labels of the fit."
         )
-    names = labels if given is None else given
+    names = labels if given is None else [given[k] for k in chosen.tolist()]
     if names is None:
-        return [f"{kind} {k}" for k in range(n)]
-    return [shown(name) or "(no name)" for name in names]
+        return [f"{kind} {k}" for k in chosen.tolist()]
+    return [shown(plain_text(name)) or "(no name)" for name in names]
+
+
+# ---------------------------------------------------------------------- sampled rows
+def rows_of_page(source: Any, sample: int | None) -> Ints:
+    """The rows that a page is about: all, or of a large table those of ``assess``."""
+    if sample is not None:
+        Trial(sample=sample)  # checks it
+    return chosen_rows(source, sample, MOST_CELLS)
+
+
+def about_rows(n: int, n_rows: int) -> str:
+    """The sentence about a page that is about ``n`` of the rows; empty for all."""
+    if n == n_rows:
+        return ""
+    return (
+        f"This page is about {n:,} of the {n_rows:,} rows, drawn at random: totals are "
+        "those of these rows."
+    )
+
+
+def _row_labels(fit: RankOneFit, rows: Ints) -> Any:
+    """Labels of some rows, or their lines in a file; None without any."""
+    if (files := files_of(fit)) is not None:
+        return row_names(files, rows)
+    labels = fit.row_labels
+    return None if labels is None else [labels[k] for k in rows.tolist()]
+
+
+def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
+    """Fit some rows of a table as the table was fitted."""
+    table = fit._table
+    source = table_of(cells)
+    if table.weights is not None:
+        V = read_rows(table.weights, rows)
+        V = V if fit.has_exposure else np.nan_to_num(V)
+        source = replace(source, weights=table_of(V), exposed=table.is_exposed)
+    options = FitOptions("allow" if table.takes_negatives else "raise", "ignore")
+    return fit_rows(source, options, policy=None)
 
 
 # ------------------------------------------------------------------ notes and order

@@ -16,7 +16,6 @@ from a1gm._base.atomic import atomic_write
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
 from a1gm._rows.labels import are_ordered
-from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings, notes_of
@@ -37,6 +36,7 @@ def report_html(
     col_names: Sequence[str] | None = None,
     source: str = "",
     notes: Sequence[str] | None = None,
+    sample: int | None = None,
 ) -> str:
     """Describe a table and its fit in one self-contained HTML page.
 
@@ -44,7 +44,8 @@ def report_html(
     ----------
     X : table of shape (n_rows, n_cols)
         The table that was fitted, an array or a frame of any kind; columns of a frame
-        are found by name.
+        are found by name. None for the one that the fit has kept, in memory or in its
+        files.
     fit : RankOneFit
         Its fit.
     title : str
@@ -57,6 +58,9 @@ def report_html(
         What a reader must know before the numbers, a line each, below the verdict.
         Default: what was warned of when the table was read and fitted, and the columns
         that were left out; cells that cannot be known have a section of their own.
+    sample : int, optional
+        How many rows the page is about, drawn at random and always the same ones.
+        Default: all rows, or above 2,000,000 cells as many as ``a1gm.assess`` judges.
 
     Returns
     -------
@@ -72,8 +76,7 @@ def report_html(
     ParameterError
         The table is not the one that was fitted; there are more or fewer names than
         rows or columns; or the fit had weights or exposures
-        and has not kept those of every cell: it was loaded from a file, or made from a
-        sparse table.
+        and has not kept those of every cell: it was loaded from a file.
 
     Examples
     --------
@@ -87,12 +90,14 @@ def report_html(
     if notes is None:
         notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
-    if fit._table.is_weighted and not isinstance(fit._table.weights, Rows):
+    if fit._table.is_weighted and fit._table.weights is None:
         raise ParameterError(
             "This fit had weights or exposures and has not kept those of every cell, "
             "which a report needs. Fit the table again, as an array."
         )
-    findings = Findings.of(fit._own_cells(X), fit, row_names, col_names)
+    findings = Findings.of(X, fit, row_names, col_names, sample)
+    if findings.sample_in_words:
+        notes = [findings.sample_in_words, *notes]
     source = "" if source == title else source  # the heading is enough
     texts = {
         **_assessed(findings),
@@ -279,8 +284,10 @@ def _factors(findings: Findings) -> str:
     parts = []
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
         if len(names) > 1:
-            is_row, n_blocks = kind == "row", findings.fit.n_blocks
-            is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=is_row)
+            is_ordered = findings.is_ordered
+            if kind == "row":
+                is_ordered = are_ordered(names, of_rows=True)
+            is_ordered = is_ordered and findings.fit.n_blocks <= 1
             figure = figures.factor_figure(findings, kind, is_ordered=is_ordered)
             order = "in table order" if is_ordered else "largest first"
             listing = tables.factor_table(findings, kind, is_ordered=is_ordered)
