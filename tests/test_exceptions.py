@@ -21,6 +21,7 @@ KINDS = [
 
 BUILTINS = {
     "ClusterError": RuntimeError,
+    "EngineError": RuntimeError,
     "DataError": ValueError,
     "FileFormatError": ValueError,
     "InfiniteValuesError": ValueError,

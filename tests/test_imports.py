@@ -32,9 +32,9 @@ RANKS = {
     "_fit": 5,
     "_write": 6,
     "_api": 7,
+    "engines": 7,
     "nmmf": 8,
     "distributed": 9,
-    "engines": 9,
     "estimators": 9,
     "plot": 9,
     "report": 9,
@@ -176,8 +176,8 @@ FIT_NAMES = """
 attained cell_error certificate col_block col_factor col_labels converged deviance
 deviance_explained divergence divergence_of fate fill_long has_exposure has_weights
 impute n_blocks n_iter n_undetermined pattern predict reconstruct residuals row_block
-row_factor row_labels save shape solver summary to_frames tol transform uncertainty
-undetermined
+row_factor row_labels save shape solver summary to_frames to_sql tol transform
+uncertainty undetermined
 """
 PATTERN_NAMES = """
 core_shape has_closed_form increase_rate is_complete is_grid_like is_nested

@@ -102,7 +102,7 @@ def fit(
     choice, names = None, names_of(table)
     if names is not None:
         choice = Choice(names, kept=[c for c in collection.columns if c not in names])
-    engine = DaskEngine(collection, columns_like(choice, names))
+    engine = DaskEngine(columns_like(choice, names), collection)
     fit = merged._solve(options, engine=engine)
     fit._table.choice = choice
     engine.has_holes = fit.pattern.missing_per_col > 0

@@ -26,6 +26,7 @@ __all__ = [
     "DataError",
     "DataHintWarning",
     "EmptyLineWarning",
+    "EngineError",
     "FileFormatError",
     "InfiniteValuesError",
     "LabelError",
@@ -244,6 +245,10 @@ class OutputError(A1gmError, OSError):
 
 class ClusterError(A1gmError, RuntimeError):
     """The cluster lost the workers needed to finish."""
+
+
+class EngineError(A1gmError, RuntimeError):
+    """A database or another engine refused a query, or lost it."""
 
 
 class MissingExtraError(A1gmError, ImportError):

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-import ways.file_ways  # noqa: F401 - enters its ways into the registry
+import ways.file_ways
+import ways.lazy_ways  # noqa: F401 - both enter their ways into the registry
 from ways.oracle import Oracle
 from ways.tables import TABLES
 from ways.ways import WAYS, Answers

@@ -38,7 +38,15 @@ from ways.containers import (
 Warned = frozenset[type[Warning]]
 Rows = Literal["held", "lazy", "gone"]
 Question = Literal[
-    "fills", "factors", "certificate", "fates", "warnings", "types", "fill", "transform"
+    "fills",
+    "factors",
+    "certificate",
+    "fates",
+    "warnings",
+    "warnings of rows",
+    "types",
+    "fill",
+    "transform",
 ]
 NO_ROWS: tuple[Question, ...] = ("fates",)
 NO_FILLS: tuple[Question, ...] = ("fills", "fates", "warnings", "types", "fill")
@@ -132,6 +140,9 @@ def answers_of_fit(
     *,
     rows: Rows = "held",
     impute: Callable[[Any, Any], Any] = lambda fit, table: fit.impute(table),
+    transform: Callable[[Any, Any], Table] = lambda fit, table: np.asarray(
+        fit.transform(table)
+    ),
 ) -> Answers:
     """Ask everything of a ``RankOneFit``; ``make`` gets what ``give`` makes of X.
 
@@ -148,14 +159,14 @@ def answers_of_fit(
         output=output,
         filled=filled,
         fit=fit,
-        row_factor=rows_of(fit, given, rows),
+        row_factor=rows_of(fit, given, rows, transform),
         col_factor=np.asarray(fit.col_factor),
         certificate=fit.certificate,
         converged=fit.converged,
         warned=frozenset(found.classes),
         texts=found.texts,
         fill=lambda rows: take(impute(fit, give(rows))),
-        transform=lambda rows: np.asarray(fit.transform(give(rows))),
+        transform=lambda rows: transform(fit, give(rows)),
     )
     if rows == "held":
         n, m = X.shape
@@ -164,11 +175,13 @@ def answers_of_fit(
     return answers
 
 
-def rows_of(fit: Any, given: Any, rows: Rows) -> Table:
+def rows_of(
+    fit: Any, given: Any, rows: Rows, transform: Callable[[Any, Any], Table]
+) -> Table:
     """The factors of the rows that were fitted."""
     if rows == "gone":
         with noted():
-            return np.asarray(fit.transform(given))
+            return transform(fit, given)
     found = fit.row_factor
     return np.asarray(found.compute() if rows == "lazy" else found)
 

@@ -26,6 +26,7 @@ from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
+from a1gm.engines.lazy import LAZY_FRAMES, engine_of, observe_elsewhere, way_of
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10
@@ -95,7 +96,10 @@ def fit(
     ----------
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
-        The input is never modified.
+        The input is never modified. A table that lies elsewhere is counted there: a
+        relation of DuckDB, a table of Ibis, a frame of Spark or SQLFrame; a lazy frame
+        of polars, an Arrow reader, Dataset or stream, or an iterator of frames is read
+        once, and its rows are not kept.
     weights : table of shape (n_rows, n_cols), or one number per row or column, optional
         Non-negative weight of each cell; 0 means that the cell is ignored: the fit
         counts it as missing, and ``impute`` keeps the value that X has there. A Series
@@ -141,6 +145,8 @@ def fit(
     ------
     NegativeValuesError, InfiniteValuesError, DataError
         The table cannot be fitted; the message names the cell.
+    EngineError
+        A query on a table that lies elsewhere failed; the message is the engine's.
     NotNumericError, DataError, WeightsError, ParameterError
         The input is not a table of numbers, or an option is out of range.
 
@@ -180,6 +186,9 @@ def fit(
     wanted = BY_RULE
     if not (id is None is columns is exclude):
         wanted = ColumnOptions(id, columns, exclude)
+    if way_of(X) is not None:
+        _check_lazy(X, weights, exposure, absent)
+        return _fit_elsewhere(X, wanted, options)
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)
@@ -242,8 +251,12 @@ def impute(
             warnings.simplefilter("ignore", EmptyLineWarning)
             fitted = fit(X, weights=weights, exposure=exposure, **options)
         source, columns = fitted._table.source, fitted._columns
+        if source is None:  # refused
+            return fitted.impute(X, row_totals=row_totals, col_totals=col_totals)
         return fitted._fill_to(X, source, columns, row_totals, col_totals)
     fitted = fit(X, weights=weights, exposure=exposure, **options)
+    if fitted._table.source is None:  # it lies elsewhere
+        return fitted.impute(X)
     return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
 
 
@@ -284,6 +297,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if isinstance(found, ManyParts):
         return ManyFits._of_parts(found)
     solved, rows, table, options = found
+    table.engine = LAZY_FRAMES
     return RankOneFit(solved, rows, table, **options)
 
 
@@ -304,7 +318,31 @@ def check_signs(negatives: Negatives, name: str) -> None:
         raise ParameterError(msg)
 
 
+def _check_lazy(X: Any, weights: Any, exposure: Any, absent: Any) -> None:
+    name, given = weights_or_exposure(weights, exposure)
+    if given is not None:
+        raise ParameterError(
+            f"{name}= is for tables in memory: rows with the same holes and other "
+            f"{name} are not counted together, as an engine does with them. Collect "
+            f"the {type(X).__name__} and its {name} first."
+        )
+    if absent is not None:
+        raise ParameterError(
+            f"absent={absent!r} is for SciPy sparse tables; X is a {type(X).__name__}. "
+            "Leave it out."
+        )
+
+
 # --------------------------------------------------------------------------- fitting
+def _fit_elsewhere(X: Any, wanted: ColumnOptions, options: FitOptions) -> RankOneFit:
+    """Fit a table that is counted where it lies, or read once."""
+    how: Any = {"negatives": options.negatives, "n_threads": options.n_threads}
+    seen, names, choice = observe_elsewhere(X, wanted, **how)
+    return fit_patterns(
+        seen, options, col_labels=names, choice=choice, engine=engine_of(X)
+    )
+
+
 def fit_rows(source: AnyRows, options: FitOptions, **more: Any) -> RankOneFit:
     """Observe and solve a table that was read; ``more`` is for `fit_patterns`."""
     seen = observe(source, n_threads=options.n_threads, negatives=options.negatives)
@@ -351,8 +389,11 @@ def fit_patterns(
         takes_negatives=options.negatives == "allow",
         is_weighted=getattr(here, "weights", None) is not None,
         is_exposed=getattr(here, "exposed", False),
-        choice=getattr(source, "choice", None),
-        **more,
+        **{
+            "choice": getattr(source, "choice", None),
+            "engine": LAZY_FRAMES,
+            **more,
+        },
     )
     fit = RankOneFit(
         solved, rows, table, tol=options.tol, on_undetermined=options.on_undetermined

@@ -12,6 +12,7 @@ PACKAGES = {
     "cli": "typer rich pyarrow",
     "plot": "matplotlib",
     "excel": "python-calamine pyarrow",
+    "sql": "ibis-framework pyarrow",
     "dask": '"dask[array,dataframe]" distributed pyarrow',
 }
 

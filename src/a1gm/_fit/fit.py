@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -449,7 +449,10 @@ class RankOneFit(Solution):
     def _scatter(self) -> Scatter:
         """The statistics from which the errors of the fit are computed."""
         fates, columns, certificate = self._fates, self._columns, self.certificate
-        info = Information(self._solved, self._table, fates, columns, certificate)
+        table = self._table
+        if table.engine is not None and not self._is_signed:
+            table = replace(table, **table.engine.statistics(columns))
+        info = Information(self._solved, table, fates, columns, certificate)
         return Scatter(info)
 
     def _own_cells(self, X: Any) -> Floats:
@@ -594,7 +597,9 @@ class RankOneFit(Solution):
         X : table of shape (any, n_cols)
             The table that was fitted, or other rows. Each row is placed by its own
             observed cells, never by its position; the columns of a frame are found by
-            name and may come in any order. X is not modified.
+            name and may come in any order. X is not modified. A lazy frame (polars,
+            DuckDB, Ibis, Spark) is filled lazily: no query runs here, and a row with a
+            negative or infinite cell stays as it is.
         weights, exposure : table, optional
             Weights or exposures of the cells of X, where the fit had them; not needed
             for the table that was fitted.
@@ -688,7 +693,8 @@ class RankOneFit(Solution):
         -------
         ndarray of shape (any,)
             NaN for a row with nothing to place it by, and for one with positive cells
-            in several blocks, which share no scale; a warning says which.
+            in several blocks, which share no scale; a warning says which. Of a lazy
+            frame a lazy frame: its columns that are not the table, and ``row_factor``.
         """
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
@@ -698,6 +704,53 @@ class RankOneFit(Solution):
         if text := text_of_unplaced_rows(placed):
             warn_user(text, EmptyLineWarning)
         return placed.factors
+
+    def to_sql(
+        self, table: str, *, dialect: str, others: Mapping[str, str] | None = None
+    ) -> str:
+        """The query that fills a table of a database, as text.
+
+        Parameters
+        ----------
+        table : str
+            Name of the table, which has the columns of the fit.
+        dialect : str
+            The database, as Ibis calls it: ``"postgres"``, ``"duckdb"``, ``"sqlite"``,
+            ``"snowflake"``, ``"bigquery"``, ``"pyspark"``, ...
+        others : mapping of name to type, optional
+            Further columns of the table, which are selected as they are, with their
+            types: ``{"shop": "string", "id": "int64"}``.
+
+        Returns
+        -------
+        str
+            A SELECT: run it with any driver, or make a table of it with ``CREATE TABLE
+            filled AS``. Cells that the data do not determine stay NULL.
+
+        Raises
+        ------
+        MissingExtraError
+            Ibis is not installed; it writes the text.
+
+        Examples
+        --------
+        >>> import pandas as pd, sqlite3, a1gm
+        >>> sales = pd.DataFrame({"mon": [1.0, 2.0], "tue": [2.0, None]})
+        >>> query = a1gm.fit(sales).to_sql("sales", dialect="sqlite")
+        >>> with sqlite3.connect(":memory:") as connection:
+        ...     _ = sales.to_sql("sales", connection, index=False)
+        ...     connection.execute(query).fetchall()
+        [(1.0, 2.0), (2.0, 4.0)]
+        """
+        if self._table.engine is None or self._table.is_weighted:
+            raise ParameterError(
+                "A query places rows without weights or exposure, and this fit had "
+                "them. Fit the table without them, or fill it in memory."
+            )
+        names = self.col_labels
+        query = table, dialect, others or {}
+        text: str = self._table.engine.to_sql(self._columns, names, *query)
+        return text
 
     def fill_long(
         self,

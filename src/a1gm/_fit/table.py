@@ -39,8 +39,9 @@ class Table:
 
     ``source`` reads the table again where that is possible; its weights are its own.
     ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
-    ``pearson_chi2``, ``divergence`` and ``gain`` (of the factors over constants, in
-    deviance) are those of a table that was left behind; NaN where they are not known.
+    ``pearson_chi2``, ``divergence``, ``gain`` (of the factors over constants, in
+    deviance) and ``row_logs`` (sum of r log r over the rows) are those of a table that
+    was left behind; NaN where they are not known.
     The table of a long frame has ``long``, the names of its keys and of its value, and
     ``key_values``, the distinct keys in the types of the frame. ``choice`` has the
     columns that were fitted, where the frame had others.
@@ -58,6 +59,7 @@ class Table:
     pearson_chi2: float = math.nan
     divergence: float = math.nan
     gain: float = math.nan
+    row_logs: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     choice: Choice | None = None
@@ -131,10 +133,17 @@ class Table:
         if self.engine is None or not self.engine.takes(X):
             return None, None
         name, given = weights_or_exposure(weights, exposure)
-        if given is not None:
-            raise ParameterError(f"Fits of collections have no {name}; leave it out.")
-        found, labels = self.engine.columns(X)
-        return self.engine, self._order_of(found, labels, n_cols)
+        if given is not None or self.is_weighted:
+            name = "exposure" if self.is_exposed else name
+            raise ParameterError(
+                f"Rows that are not in memory are placed without {name}. Collect X, or "
+                f"leave {name}= out of the fit."
+            )
+        engine = replace(
+            self.engine, options=columns_like(self.choice, self.col_labels)
+        )
+        found, labels = engine.columns(X)
+        return engine, self._order_of(found, labels, n_cols)
 
     def _order_of(self, n_found: int, labels: Any, n_cols: int) -> Ints | None:
         """Position of each column in the fit, found by name; None if equal."""

@@ -106,7 +106,8 @@ class Accumulator:
 
     The scatter is kept unless a piece lacks it. ``rows`` is "memory" or "file", where
     the sum and the pattern of each row are kept, with ``room`` for some rows from the
-    beginning. ``beyond`` is what to do where patterns need too much memory: nothing,
+    beginning; None keeps no rows but, where bits are, their sums and counts in a file.
+    ``beyond`` is what to do where patterns need too much memory: nothing,
     keep the bits of the rows, which have no signs, or raise TableTooLargeError.
     """
 
@@ -132,7 +133,8 @@ class Accumulator:
         self.sums: RowArray | None = None
         self.pattern_of_row: RowArray | None = None
         self._beyond = beyond
-        self._kept: Any = {"in_file": rows == "file", "room": room}
+        self._kept: Any = {"in_file": rows != "memory", "room": room}
+        self._merged: RowArray | None = None  # rows, and those of sum 0, of each bits
         if rows is not None:
             self.sums = RowArray("f8", **self._kept)
             self.pattern_of_row = RowArray("i4", **self._kept)
@@ -200,6 +202,9 @@ class Accumulator:
             found.keys = self._bits.array()
             found.positive = self._positive.array() if self._has_zeros else None
             found.row_margin, found.col_margin = found.sum_of_row, both[0]
+            if self._merged is not None:
+                found.sum_of_row = None
+                found.counts, found.zero_counts = self._merged.array().T.copy()
             return found
         words = np.frombuffer(b"".join(self._index), np.uint64)
         found.keys, found.sums = words.reshape(n, -(-m // 64)), both
@@ -246,8 +251,11 @@ class Accumulator:
         self._positive = RowArray("u8", words, **self._kept)
         self._has_zeros = False
         self._forget_scatter()
-        if len(self):
-            before = self.patterns()
+        before = self.patterns() if len(self) else None
+        if self.sums is None:
+            self.sums = RowArray("f8", **self._kept)
+            self._merged = RowArray("i8", (2,), **self._kept)
+        if before is not None:
             self._append_bits(before)
             self._hi, self._lo = before.col_sums[None], np.zeros((1, self.n_cols))
             self._index, self._counts = {b"": 0}, np.zeros((2, 1), np.int64)
@@ -256,6 +264,17 @@ class Accumulator:
     def _append_bits(self, new: Patterns) -> None:
         """Write down the observed and the positive bits of rows."""
         above = new.positive if new.is_mask else pack_bits(new.sums > 0.0)
+        if new.sum_of_row is None and self.sums is not None:  # one for all its rows
+            self._bits.append(new.keys)
+            self._positive.append(above)
+            self._has_zeros |= not np.array_equal(above, new.keys)
+            self.sums.append(new.row_sums, new.exponent)
+            if self._merged is not None:
+                self._merged.append(np.stack([new.counts, new.zero_counts], axis=1))
+            return
+        if self._merged is not None:
+            zeros = new.sum_of_row == 0.0
+            self._merged.append(np.stack([np.ones_like(zeros), zeros], axis=1))
         for start in range(0, new.n_rows, ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
             rows = some if new.is_mask else new.pattern_of_row[some]

@@ -34,6 +34,13 @@ from a1gm.exceptions import A1gmError, Call, DataError, LabelError, NotNumericEr
 
 IN_MEMORY = ("pandas", "polars", "pyarrow", "narwhals", "modin", "cudf")
 FRAME_MODULES = frozenset((*IN_MEMORY, "duckdb", "ibis", "pyspark", "sqlframe"))
+#: What loads a lazy frame into memory.
+IN_MEMORY_BY = {
+    "duckdb": "to_arrow_table()",
+    "ibis": "to_pyarrow()",
+    "pyspark": "toArrow()",
+    "sqlframe": "toArrow()",
+}
 NUMBERS = KERNEL_DTYPES - {np.dtype(bool)}
 FLOAT64 = {np.dtype(np.float64)}
 PIECE_ROWS = 1 << 17
@@ -107,10 +114,11 @@ def open_frame(X: Any, name: str) -> Any:
         _check_repeated(names_of(X), name)
         raise
     if isinstance(frame, nw.LazyFrame):
+        here = IN_MEMORY_BY.get(library_of(X), "collect()")
         raise NotNumericError(
             f"{name} is a lazy frame ({type(X).__module__}.{type(X).__name__}), which "
-            f"is not loaded into memory implicitly. Pass {name}.collect(), or use "
-            "a1gm.fit_file for the file behind it, a1gm.distributed for a Dask frame."
+            "a1gm.fit counts where it is and this function does not load into memory "
+            f"implicitly. Pass {name}.{here}."
         )
     if not isinstance(frame, nw.DataFrame):
         return None
@@ -120,10 +128,13 @@ def open_frame(X: Any, name: str) -> Any:
 
 def chosen_columns(
     X: Any, name: str, options: ColumnOptions = BY_RULE
-) -> tuple[Any, ...]:
-    """Names of the columns of a frame that are the table; no row is needed."""
+) -> tuple[ColumnNames, Choice | None]:
+    """Names of the columns of a frame that are the table; no row is needed.
+
+    Also the choice, if there are others.
+    """
     names = _checked_names(X, name) or ColumnNames()
-    return _choose(open_frame(X, name), names, name, options)[0]
+    return _choose(open_frame(X, name), names, name, options)
 
 
 def _choose(
@@ -276,12 +287,8 @@ def _kinds_of(frame: Any, name: str, options: ColumnOptions) -> dict[Any, Kind]:
 def _kind_of(frame: Any, column: Any, dtype: Any, name: str) -> Kind:
     import narwhals as nw
 
-    if dtype.is_numeric():
-        return "number"
-    if dtype == nw.Boolean:
-        return "bool"
-    if dtype.is_temporal():
-        return "date"
+    if (known := _kind_of_type(dtype)) is not None:
+        return known
     series = frame.get_column(column)
     native = series.to_native()
     kind = getattr(native, "dtype", getattr(native, "type", None))
@@ -292,6 +299,30 @@ def _kind_of(frame: Any, column: Any, dtype: Any, name: str) -> Kind:
     if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
         return "number"
     return "number" if str(kind).lower().startswith(("null", "decimal")) else "other"
+
+
+def kinds_of_schema(schema: Mapping[str, Any], options: ColumnOptions) -> Any:
+    """Kind of each column of a lazy frame, by the types of narwhals alone."""
+    import narwhals as nw
+
+    texts = nw.String, nw.Categorical, nw.Enum, nw.Binary
+    unused = options.unused(schema)
+    return {
+        column: "other"
+        if column in unused
+        else _kind_of_type(dtype) or ("text" if dtype in texts else "other")
+        for column, dtype in schema.items()
+    }
+
+
+def _kind_of_type(dtype: Any) -> Kind | None:
+    import narwhals as nw
+
+    if dtype.is_numeric():
+        return "number"
+    if dtype == nw.Boolean:
+        return "bool"
+    return "date" if dtype.is_temporal() else None
 
 
 # ------------------------------------------------------------------ all columns at once

@@ -16,6 +16,7 @@ from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.frames import chosen_columns
+from a1gm.engines.lazy import LazyFrames
 from a1gm.engines.partitions import (
     common_dtypes,
     count_partition,
@@ -32,15 +33,13 @@ POLL_SECONDS = 0.5
 
 
 @dataclass
-class DaskEngine:
+class DaskEngine(LazyFrames):
     """Places and fills the rows of collections, lazily.
 
-    ``fitted`` is the collection that was fitted, ``options`` choose its columns that
-    are the table, ``has_holes`` which of them have holes.
+    ``fitted`` is the collection that was fitted, ``has_holes`` which of its columns
+    have holes.
     """
 
-    fitted: Any
-    options: ColumnOptions
     has_holes: Any = None
 
     def takes(self, X: Any) -> bool:
@@ -115,6 +114,10 @@ class DaskEngine:
             fill_partition, columns, dtypes, names, warns, meta=meta
         )
 
+    def statistics(self, columns: Columns) -> dict[str, float]:
+        """Sums over the cells: those that the fit has kept."""
+        return {}
+
     def divergence(self, collection: Any, columns: Columns) -> float:
         """Compute the divergence of all rows, partition by partition."""
         import dask
@@ -168,7 +171,7 @@ def table_of(collection: Any, options: ColumnOptions = BY_RULE) -> Any:
         )
     if not len(collection.columns):
         raise DataError("The frame has no columns.")
-    names = list(chosen_columns(collection._meta, "The frame", options))
+    names = list(chosen_columns(collection._meta, "The frame", options)[0])
     return collection if names == list(collection.columns) else collection[names]
 
 

@@ -204,7 +204,7 @@ class Scatter:
         if self._keeps_sums:
             return info.unit * float(self._patterns.logs[1])
         if not info.fates.rows.is_kept:
-            return math.nan
+            return self._table.row_logs
         for start in range(0, info.shape[0], ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, info.shape[0]))
             sums = np.nan_to_num(info.rows(rows)[1])

@@ -1,0 +1,147 @@
+"""Queries as text, run by the drivers of the databases themselves."""
+
+from __future__ import annotations
+
+import atexit
+import sqlite3
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from engines.test_lazy import arrow, random_table, wide
+from support.lazy import duck, load, new_name, postgres, spark
+from ways.tables import TABLES
+
+import a1gm
+from a1gm.exceptions import DataError, LabelError, ParameterError
+
+pytest.importorskip("ibis", reason="Ibis is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+nan = np.nan
+
+
+def in_sqlite(table: pa.Table, name: str):
+    connection = sqlite3.connect(":memory:")
+    load(connection, "sqlite", name, table)
+    return lambda query: connection.execute(query).fetchall()
+
+
+def in_duckdb(table: pa.Table, name: str):
+    con = duck()
+    con.register("given", table)
+    con.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+    con.unregister("given")
+    return lambda query: con.execute(query).fetchall()
+
+
+@cache
+def server():
+    import psycopg
+
+    how = dict(postgres())
+    connection = psycopg.connect(dbname=how.pop("database"), **how)
+    atexit.register(connection.close)
+    return connection
+
+
+def in_postgres(table: pa.Table, name: str):
+    load(server(), "postgres", name, table)
+    return lambda query: server().execute(query).fetchall()
+
+
+def in_spark(table: pa.Table, name: str):
+    session = spark()
+    session.createDataFrame(table).createOrReplaceTempView(name)
+    return lambda query: [tuple(row) for row in session.sql(query).collect()]
+
+
+DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": in_postgres}
+dialects = pytest.mark.parametrize(
+    "dialect",
+    [
+        *(pytest.param(d, marks=pytest.mark.xdist_group(d)) for d in DATABASES),
+        pytest.param(
+            "pyspark", marks=[pytest.mark.slow, pytest.mark.xdist_group("Spark")]
+        ),
+    ],
+)
+OPEN = DATABASES | {"pyspark": in_spark}
+
+
+def as_array(rows) -> np.ndarray:
+    return np.array([[nan if x is None else x for x in row] for row in rows], float)
+
+
+@dialects
+def test_fills_and_counts(dialect):
+    rng = np.random.default_rng(3)
+    tables = [TABLES["zeros"], TABLES["two blocks"], TABLES["zero chain"]]
+    n = 1 if dialect == "pyspark" else 15
+    for X in [*tables, *(random_table(rng)[0] for _ in range(n))]:
+        name, table = new_name(), arrow(X)
+        run, memory = OPEN[dialect](table, name), a1gm.fit(table)
+        found = as_array(run(memory.to_sql(name, dialect=dialect)))
+        np.testing.assert_allclose(found, memory.impute(X), rtol=1e-12, atol=1e-300)
+        columns = table.column_names
+        query = a1gm.PatternTable.sql(name, columns, dialect=dialect)
+        counted = a1gm.PatternTable.from_rows(run(query), columns)
+        assert counted.n_rows == len(X)
+        fit = counted.solve()
+        np.testing.assert_allclose(fit.col_factor, memory.col_factor, rtol=1e-11)
+        assert fit.n_undetermined == memory.n_undetermined
+
+
+@pytest.mark.xdist_group("postgres")
+def test_a_table_made_in_postgres():
+    X, name = wide(130, 300), new_name()
+    table = arrow(X).add_column(0, "shop id", pa.array([f"s{i}" for i in range(300)]))
+    run, fit = in_postgres(table, name), a1gm.fit(arrow(X))
+    query = fit.to_sql(name, dialect="postgres", others={"shop id": "string"})
+    server().execute(f"CREATE TABLE filled_{name} AS {query}")
+    rows = run(f"SELECT * FROM filled_{name}")
+    assert [row[0] for row in rows] == table["shop id"].to_pylist()
+    found = as_array([row[1:] for row in rows])
+    np.testing.assert_allclose(found, fit.impute(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [pytest.param(d, marks=pytest.mark.xdist_group(d)) for d in ("duckdb", "postgres")],
+)
+def test_numbers_are_read_back_to_the_bits(dialect):
+    h = np.random.default_rng(9).lognormal(0.0, 8.0, 60)
+    names = [f"c{j}" for j in range(60)]
+    X = pd.DataFrame([h], columns=names)
+    fit, name = a1gm.fit(X), new_name()
+    rows = np.full((1, 60), nan)
+    rows[0, 0] = 1.0
+    run = OPEN[dialect](arrow(rows), name)
+    found = as_array(run(fit.to_sql(name, dialect=dialect)))[0]
+    w = 1.0 / fit.col_factor[0]
+    np.testing.assert_array_equal(found[1:], w * fit.col_factor[1:])
+
+
+def test_every_dialect_is_written():
+    fit = a1gm.fit(arrow(TABLES["zeros"]))
+    for dialect in ("snowflake", "bigquery", "clickhouse", "trino", "databricks"):
+        assert "SELECT" in fit.to_sql("sales", dialect=dialect)
+
+
+def test_what_has_no_query():
+    fit = a1gm.fit(arrow(wide(3)))
+    with pytest.raises(ParameterError, match="dialect='nope' is not one"):
+        fit.to_sql("t", dialect="nope")
+    with pytest.raises(LabelError, match=r"\['c0'\] are columns of the fit"):
+        fit.to_sql("t", dialect="sqlite", others={"c0": "int64"})
+    with pytest.raises(ParameterError, match="has no names"):
+        a1gm.fit(wide(3)).to_sql("t", dialect="sqlite")
+    weighted = a1gm.fit(arrow(wide(3)), weights=np.ones((40, 3)))
+    with pytest.raises(ParameterError, match="without weights or exposure"):
+        weighted.to_sql("t", dialect="sqlite")
+    for rows, words in (([], "0 rows"), ([(1, 2)], "2 values, .* returns 7")):
+        with pytest.raises(DataError, match=words):
+            a1gm.PatternTable.from_rows(rows, ["a", "b"])
+    with pytest.raises(DataError, match="negative values in 'b'"):
+        a1gm.PatternTable.from_rows([(3, 1, 0, 1.0, 2.0, 1.0, -2.0)], ["a", "b"])
