@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -60,6 +61,16 @@ def test_check_warns_where_column_means_are_better():
     with pytest.warns(DataHintWarning):
         again = clone(imputer).fit(X).assessment_
     assert imputer.assessment_ == again
+
+
+def test_check_compares_with_the_best_of_the_other_methods():
+    rng = np.random.default_rng(0)
+    walks = 1000 * np.exp(rng.normal(0, 0.3, (200, 12)).cumsum(axis=1))
+    X = pd.DataFrame(walks, columns=[f"2024-{month:02d}" for month in range(1, 13)])
+    with pytest.warns(DataHintWarning, match="last value is better.*by that method"):
+        imputer = RankOneImputer(check=True, random_state=0).fit(X)
+    assert imputer.assessment_.skill > 0.0
+    assert imputer.assessment_.lead < 0.0
 
 
 def test_check_is_silent_where_rank_1_is_better():

@@ -75,6 +75,31 @@ def test_tables_sort(tab):
     assert shown == sorted(shown)
 
 
+def test_a_filter_keeps_the_order_and_sorting_the_filter(tab):
+    found = tab.locator("#misfits table")
+    head = found.locator("thead th", has_text="residual")
+    cells = found.locator("tbody tr td:nth-child(5)")
+    field = tab.locator("#misfits .tools input")
+
+    def values():
+        return [
+            float(v) for v in cells.evaluate_all("t => t.map(c => c.dataset.value)")
+        ]
+
+    head.locator("button").click()
+    field.fill("2024")
+    assert 1 < len(values()) < 50
+    assert values() == sorted(values())
+    assert head.get_attribute("aria-sort") == "ascending"
+    n = len(values())
+    head.locator("button").click()
+    assert values() == sorted(values(), reverse=True)
+    assert len(values()) == n
+    field.fill("")
+    assert len(values()) == 50
+    assert values() == sorted(values(), reverse=True)
+
+
 def test_tables_filter_and_download(tab):
     tools = tab.locator("#misfits .tools")
     assert "50 lines" in tools.inner_text()

@@ -24,6 +24,7 @@ from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
+from a1gm._rows.labels import follow_in_order
 from a1gm._rows.read import AnyRows, is_sparse
 from a1gm._rows.rows import check_values
 from a1gm._rows.sparse import SparseRows
@@ -46,7 +47,10 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-ADVICE = " Use sklearn.impute.SimpleImputer for this table, or other columns."
+ADVICE = (
+    "Use sklearn.impute.SimpleImputer for this table, or other columns.",
+    "Fill this table by that method, or use other columns.",
+)
 
 
 class RankOneImputer(Estimator):
@@ -77,8 +81,8 @@ class RankOneImputer(Estimator):
     n_threads : int, optional
         Threads for the pass over the data in ``fit``; the cores available by default.
     check : bool, default=False
-        Hide some known cells in ``fit``, fill them (``a1gm.assess``), and warn if the
-        means of the columns would have been better. Not for sparse tables.
+        Hide some known cells in ``fit``, fill them (``a1gm.assess``), and warn if a
+        simpler method would have been better. Not for sparse tables.
     random_state : int, RandomState or None, default=None
         Which cells ``check`` hides.
 
@@ -236,7 +240,10 @@ class RankOneImputer(Estimator):
             seed = check_random_state(self.random_state).randint(2**31)
             weights = None if s is None else s[:, None]
             found["assessment_"] = assess(
-                rows.cells, weights=weights, random_state=seed
+                rows.cells,
+                weights=weights,
+                random_state=seed,
+                ordered=follow_in_order(rows.col_labels),
             )
         is_scaled = s is not None and isinstance(rows, SparseRows)
         has_errors = self.copy and not is_scaled
@@ -258,8 +265,10 @@ class RankOneImputer(Estimator):
                 "needed; keep_empty_features=True keeps them, filled with 0.",
                 EmptyLineWarning,
             )
-        if self.check and self.assessment_.skill < 0.0:
-            warn_user(self.assessment_.verdict + ADVICE, DataHintWarning)
+        if self.check and self.assessment_.lead < 0.0:
+            is_mean = self.assessment_.rival == "column means"
+            advice = ADVICE[0 if is_mean else 1]
+            warn_user(f"{self.assessment_.verdict} {advice}", DataHintWarning)
         return self
 
     def _read(self, X: Any, *, is_fitted: bool) -> tuple[Any, AnyRows]:

@@ -15,19 +15,22 @@ for (const table of document.querySelectorAll("table.sortable")) {
     typeof a === "number" && typeof b === "number"
       ? a - b
       : String(a).localeCompare(String(b), undefined, { numeric: true });
+  // Sorting keeps the filter, and filtering the order.
+  let wanted = "";
+  const show = () => body.replaceChildren(...rows.filter((row) => row.textContent.toLowerCase().includes(wanted)));
   heads.forEach((head, column) => {
     if (rows[0].cells[column].classList.contains("n")) head.classList.add("n");
     head.firstChild.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of heads) other.setAttribute("aria-sort", "none");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const sorted = [...body.rows].sort((one, two) => {
+      rows.sort((one, two) => {
         const a = valueOf(one.cells[column]), b = valueOf(two.cells[column]);
         // No number comes last in both directions.
         if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
         return down ? compare(b, a) : compare(a, b);
       });
-      body.append(...sorted);
+      show();
     });
   });
 
@@ -43,9 +46,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const name = table.caption.textContent;
     const filter = make("input", { type: "search", placeholder: "Filter", ariaLabel: "Filter: " + name });
     filter.addEventListener("input", () => {
-      const wanted = filter.value.toLowerCase();
-      body.replaceChildren(...rows.filter((row) => row.textContent.toLowerCase().includes(wanted)));
-      for (const head of heads) head.setAttribute("aria-sort", "none");
+      wanted = filter.value.toLowerCase();
+      show();
       showCount();
     });
     tools.append(filter);
