@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,7 +86,8 @@ def test_a_saved_model_gives_the_intervals_of_its_own_table(csv, tmp_path):
 
 
 def test_what_is_refused_before_anything_is_written(tmp_path):
-    table = pa.table({"x": pa.array([2**60 + 1, None], pa.int64()), "y": [1.0, 2.0]})
+    long = [Decimal("12345678901234567.89"), None]  # float64 has fewer digits
+    table = pa.table({"x": long, "y": [1.0, 2.0]})
     path, out = tmp_path / "a.parquet", tmp_path / "out.csv"
     pq.write_table(table, path)
     assert "--exclude x" in run("impute", path, "-o", out, code=1).stderr
@@ -99,3 +101,12 @@ def test_digits_that_are_none(tmp_path, digits):
     assert (
         "--digits" in run("impute", path, "-o", "-", "--digits", digits, code=2).stderr
     )
+
+
+def test_cells_that_a_model_leaves_are_counted_once(csv, tmp_path):
+    path = csv("x,y\n1,2\n2,4\n3,6\n")
+    run("fit", path, "-o", tmp_path / "results")
+    new = csv("x,y\n1,NA\nNA,NA\n", "new.csv")
+    model = tmp_path / "results" / "model.a1gm"
+    done = run("impute", new, "-o", tmp_path / "b.csv", "--model", model)
+    assert done.stderr.count("stay missing") == 1

@@ -44,15 +44,19 @@ def test_a_number_needs_no_data_and_scales_all_errors():
 
 FIT = a1gm.fit(counts())
 REFUSED = {
-    "dispersion must be": (FIT.uncertainty, ["normal", -1.0, np.inf, nan, None, True]),
+    "dispersion must be": (
+        FIT.uncertainty,
+        ["normal", -1.0, np.inf, nan, None, True, 10**400],
+    ),
     "level must be between 0 and 1": (
         lambda level: FIT.uncertainty().interval(counts(), level),
-        [0.0, 1.0, -1, 95],
+        [0.0, 1.0, -1, 95, 10**400],
     ),
     "whole number of draws": (FIT.uncertainty().simulate, [0, -1, 2.5]),
     "by must be": (FIT.uncertainty().totals, ["rows"]),
     "cells must be": (lambda cells: FIT.uncertainty().totals(cells=cells), ["all"]),
     'by must be "col': (lambda by: FIT.uncertainty().index(by=by), ["rows"]),
+    "base must be one column": (FIT.uncertainty().index, [[], [0, 1]]),
     "kind must be": (lambda kind: FIT.residuals(counts(), kind), ["raw"]),
 }
 

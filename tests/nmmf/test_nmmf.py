@@ -201,6 +201,7 @@ def bad(shape, value):
         ({"alpha": -1.0}, ParameterError, "alpha must be"),
         ({"beta": np.inf}, ParameterError, "beta must be"),
         ({"alpha": np.nan}, ParameterError, "alpha must be"),
+        ({"alpha": 10**400}, ParameterError, "alpha must be a finite number"),
         ({"alpha": 1e-200}, ParameterError, "alpha must be 0 or between"),
         ({"alpha": True}, ParameterError, r"alpha must be a finite number.*True"),
         ({"tol": 0.0}, ParameterError, "tol"),

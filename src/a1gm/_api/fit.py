@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
+from a1gm._base.float_range import (
+    check_rows,
+    float_of,
+    keeps_digits,
+    out_of_range,
+    product,
+)
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
@@ -31,6 +37,7 @@ from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
+MOST_ITER = 2**31 - 1
 # The usual types first: a test for an abstract one takes longer.
 REAL: tuple[type, ...] = (float, int, Real)
 INTEGRAL: tuple[type, ...] = (int, Integral)
@@ -51,10 +58,10 @@ class FitOptions:
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.tol, REAL) and 0.0 < self.tol < math.inf):
+        if not (_is_number(self.tol, REAL) and 0.0 < float_of(self.tol) < math.inf):
             raise self._error("tol", "a positive number")
-        if not _is_count(self.max_iter):
-            raise self._error("max_iter", "an integer of at least 1")
+        if not (_is_count(self.max_iter) and self.max_iter <= MOST_ITER):
+            raise self._error("max_iter", f"an integer between 1 and {MOST_ITER:,}")
         if not (self.n_threads is None or _is_count(self.n_threads)):
             raise self._error("n_threads", "None or an integer of at least 1")
         if self.negatives not in NEGATIVES:

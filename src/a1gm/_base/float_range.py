@@ -19,6 +19,14 @@ TOO_FAR_APART = (
 )
 
 
+def float_of(number: Any) -> float:
+    """A number as a float; an integer above all floats is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf
+
+
 def keeps_digits(x: Floats) -> Bools:
     """Which numbers are 0, NaN, or where float64 has all its digits."""
     size = np.abs(x)

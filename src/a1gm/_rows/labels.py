@@ -337,7 +337,10 @@ class Lookup:
         if given is None and has_factor.any():
             return int(has_factor.argmax())
         is_first = _is_whole(given) and given == 0 and "0" not in self._positions("0")
-        at = 0 if given is None or is_first else int(self.find(given))
+        found = 0 if given is None or is_first else self.find(given)
+        if np.ndim(found):
+            raise ParameterError(f"base must be one {self.side}, got {given!r}.")
+        at = int(found)
         if has_factor[at]:
             return at
         advice = f"Choose another; base=None takes the first {self.side} that has one."

@@ -149,6 +149,8 @@ def _impute_cells(
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
         fitting = FitOptions(progress=progress, **options.fitting)
         left = fitting.on_undetermined
+        if fit is not None and left == "warn":
+            left = "ignore"  # counted below
         weighting = weighting_of(options)
         done = fill_file(file, out, fit, left, reading, fitting, weighting, **how)
     describe(done.files, options)

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._base.float_range import float_of
 from a1gm._base.types import OnUndetermined
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import read_dense
@@ -125,7 +126,7 @@ def lay_out_nmmf(
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
     """Raise for a weight that is negative, not finite or too far from 1, or a bool."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and 0.0 <= float(value) < math.inf):
+    if not (is_number and 0.0 <= float_of(value) < math.inf):
         raise error(f"{name} must be a finite number of at least 0, got {value!r}.")
     # Weighted sums and their quotients must stay well inside float64.
     if value and not LEAST_WEIGHT <= float(value) <= 1.0 / LEAST_WEIGHT:

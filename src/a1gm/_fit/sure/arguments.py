@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from a1gm._base.float_range import float_of
 from a1gm.exceptions import ParameterError
 
 Axis: TypeAlias = Literal["column", "row"]
@@ -21,7 +22,7 @@ def check_dispersion(dispersion: Any) -> bool:
     if dispersion in ("pearson", "deviance", "poisson"):
         return False
     is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
-    if is_number and 0.0 <= dispersion < math.inf:
+    if is_number and 0.0 <= float_of(dispersion) < math.inf:
         return True
     raise ParameterError(
         'dispersion must be "pearson", "deviance", "poisson" or a number >= 0, got '
@@ -37,7 +38,7 @@ def check_level(level: Any, name: str = "level") -> None:
 
 def is_share(value: Any) -> bool:
     """Whether a value is a number between 0 and 1."""
-    return isinstance(value, Real) and 0.0 < float(value) < 1.0
+    return isinstance(value, Real) and 0.0 < float_of(value) < 1.0
 
 
 def generator_of(random_state: Any) -> np.random.Generator:
