@@ -59,6 +59,8 @@ def test_names_that_are_merely_somewhat_alike_are_not_proposed():
     assert did_you_mean("amount", known) == ""
     assert did_you_mean("mnth", known) == " Did you mean 'month'?"
     assert did_you_mean("sahop", known) == " Did you mean 'shop'?"
+    assert did_you_mean("SHOP ", known) == " Did you mean 'shop'?"
+    assert did_you_mean(2023, [2024, "2022"]) == ""  # another year is not meant
     assert listed(range(9), most=2) == "0, 1 and 7 more"
     assert listed([4, 7], total=3) == "4, 7 and 1 more"
     assert first_place(4, (0, 2)) == "the first at (0, 2)"

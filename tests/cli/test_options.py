@@ -89,6 +89,8 @@ GROUPS = Option("by", "g"), Option("keys", ["a", "b"]), Option("value", "c d")
         (Option("missing", ["NULL"]), "--missing NULL"),
         (Option("missing", ["-"]), "--missing '-'"),
         (Option("missing", ["it's"]), """--missing 'it'"'"'s'"""),
+        (Option("missing", ["?\x01"]), r"--missing $'?\x01'"),
+        (Option("missing", ["it's\x85"]), r"--missing $'it\'s\U00000085'"),
         (Option("max_iter"), "--max-iter"),
         (Option("columns", ["x y", "z"]), "--columns 'x y,z'"),
         (Option("columns", ["a,b", "c"]), "--columns '\"a,b\",c'"),

@@ -81,8 +81,6 @@ ABSENT = "does not exist. Check the path."
         ("impute l.csv -o - --by note", 2, "--by needs --long"),
         ("impute l.csv -o - --only-filled", 2, "--only-filled needs --long"),
         (f"impute l.csv -o - {PAIRS} --by noet", 2, "Did you mean 'note'?"),
-        (f"impute l.csv -o - {PAIRS} --by note --interval 0.9", 2, "be combined"),
-        (f"fit l.csv -o o {PAIRS} --by note --errors", 2, "be combined"),
         (f"impute l.csv -o - {PAIRS} --model m", 2, "a1gm.load(model).predict(frame)"),
         (
             "impute odd.csv -o - --long sales_low,month,sales --interval 0.9",

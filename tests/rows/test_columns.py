@@ -2,7 +2,7 @@
 
 import pytest
 
-from a1gm._rows.columns import choose
+from a1gm._rows.columns import choose, is_label
 from a1gm.exceptions import LabelError, NotNumericError
 
 
@@ -28,6 +28,13 @@ def test_number_columns_that_are_not_labels_are_the_table(schema, table, ids):
     """More of them: tests/ways/test_columns.py."""
     choice = choose(schema)
     assert (choice.table, choice.ids, choice.kept) == (table, ids, [])
+
+
+def test_german_names_of_labels():
+    names = ["PLZ", "Filiale", "Kunde", "Artikel", "Jahr", "Monat"]
+    for name in names:
+        assert is_label(name, leads=False, is_first=False)
+    assert not is_label("Umsatz", leads=True, is_first=True)
 
 
 def test_what_is_asked_for_is_not_inferred():

@@ -63,9 +63,12 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """
     from difflib import get_close_matches
 
-    names = map(str, islice(known, MOST_COMPARED))
-    close = get_close_matches(str(name), names, n=1, cutoff=ALIKE)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    text = str(name).strip().casefold()
+    names = {str(one).strip().casefold(): one for one in islice(known, MOST_COMPARED)}
+    close = get_close_matches(text, names, n=1, cutoff=ALIKE)
+    if not any(map(str.isalpha, text)):  # another number is not a slip of the pen
+        close = [one for one in close if text.startswith(one) or one.startswith(text)]
+    return f" Did you mean {str(names[close[0]])!r}?" if close else ""
 
 
 def first_place(number: SupportsInt, place: object) -> str:

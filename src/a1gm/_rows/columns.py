@@ -39,7 +39,8 @@ LABELS = _words(
     "id ids index year yr ay uy origin cohort season quarter month week day date "
     "datekey period timestamp site plot station shop store branch customer client "
     "user item product sku article patient subject gene fips zip zipcode postcode "
-    "code nbr no number key region county country"
+    "code nbr no number key region county country "
+    "plz filiale kunde artikel jahr monat"
 )
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")

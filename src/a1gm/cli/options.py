@@ -367,6 +367,15 @@ def _see(see: See) -> str:
 
 def _quoted(value: str) -> str:
     """Quote for a shell, punctuation always: a comma alone is easily overlooked."""
+    if not value.isprintable() and value not in _ESCAPED.values():
+        return f"$'{''.join(map(_in_shell, value))}'"
     quoted = shlex.quote(value)
     is_word = any(map(str.isalnum, value)) or quoted != value
     return quoted if is_word else f"'{value}'"
+
+
+def _in_shell(letter: str) -> str:
+    """Write a letter as shells do within $'...'."""
+    if letter.isprintable():
+        return f"\\{letter}" if letter in "\\'" else letter
+    return f"\\U{ord(letter):08x}" if ord(letter) > 0x7F else repr(letter)[1:-1]

@@ -256,3 +256,25 @@ def test_reading_ahead_stops_with_the_reader():
     assert next(stream) == 1
     with pytest.raises(OSError, match="gone"):
         next(stream)
+
+
+def test_the_odd_file_may_not_be_the_first_one(tmp_path):
+    odd, *others = (tmp_path / f"{name}.csv" for name in "abcd")
+    odd.write_text("u,v\n1,2\n")
+    for path in others:
+        path.write_text("x,y\n1,2\n2,\n")
+    with pytest.raises(LabelError, match=r"a\.csv, the first file, has other.*3 of 4"):
+        a1gm.fit_file([odd, *others], skip_bad=True)
+    with pytest.warns(SkippedWarning, match="1 file was left out"):
+        assert a1gm.fit_file([*others, odd], skip_bad=True).shape == (6, 2)
+
+
+def test_a_negative_cell_may_be_in_a_column_that_is_not_data(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n-2,3\n")
+    with pytest.raises(NegativeValuesError, match=r"exclude=\['x'\]"):
+        a1gm.fit_file(path)
+    path.write_text("x\n-2\n")
+    with pytest.raises(NegativeValuesError) as caught:
+        a1gm.fit_file(path)
+    assert "exclude" not in str(caught.value)

@@ -83,10 +83,14 @@ class Piece:
                 row, col = np.argwhere(is_bad)[0]
                 place = self.source.place_of(self.first_row + int(row))
                 token = repr(float(self.values[row, col])).removesuffix(".0")
+                is_one = len(self.names) == 1  # without it nothing is left
+                name = Option("exclude", [self.names[col]])
+                other = () if is_one else ("; if the column is not data, ", name)
                 raise error(
                     f"{token} is {what}. If it marks a missing cell pass ",
                     Option("missing", [token]),
                     more,
+                    other,
                     ".",
                     where=f"{place}, column {self.names[col]!r}",
                 )
@@ -488,8 +492,20 @@ class TableFiles:
             self.empty.append(path)
         else:
             self.broken[path] = error
+            self._check_majority()
         del self.sources[at:]
         return True
+
+    def _check_majority(self) -> None:
+        """Raise if the first file is the odd one: most have other columns."""
+        n = sum(isinstance(error, LabelError) for error in self.broken.values())
+        if n > len(self.paths):
+            raise LabelError(
+                f"{self.first.file.name}, the first file, has other columns than most: "
+                f"at least {n} of {len(self.paths) + len(self.broken)} files would be "
+                "left out. "
+                "Leave it out, or name another file first."
+            )
 
     def _check_columns(self, source: Source) -> None:
         name, own = source.file.name, set(source.names)
