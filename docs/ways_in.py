@@ -46,6 +46,7 @@ WAYS: dict[str, list[Callable[..., Any]]] = {
     "a1gm.distributed.fit": [a1gm.distributed.fit],
     "a1gm.assess": [a1gm.assess],
     "a1gm.MissingPattern": [a1gm.MissingPattern],
+    "a1gm.fit_tensor": [a1gm.fit_tensor],
     "a1gm.fit_nmmf": [a1gm.fit_nmmf],
     "a1gm.RankOneNMF": [a1gm.RankOneNMF, a1gm.RankOneNMF.fit],
     "a1gm.RankOneImputer": [a1gm.RankOneImputer, a1gm.RankOneImputer.fit],
@@ -95,6 +96,12 @@ REASONS = {
         (way, "missing"): IN_MEMORY
         for way in WAYS
         if way not in ("a1gm.fit_file", "a1gm.impute_file", "a1gm.RankOneImputer")
+    },
+    ("a1gm.fit_tensor", "absent"): "listed cells are observed, others missing",
+    ("a1gm.fit_tensor", "negatives"): "interactions have no fit to margins alone",
+    **{
+        ("a1gm.fit_tensor", name): "an array has no columns"
+        for name in ("id", "columns", "exclude")
     },
     ("a1gm.fit_file", "absent"): SPARSE,
     ("a1gm.impute_file", "absent"): SPARSE,

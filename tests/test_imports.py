@@ -33,6 +33,7 @@ RANKS = {
     "_write": 6,
     "_api": 7,
     "engines": 7,
+    "tensor": 7,
     "nmmf": 8,
     "distributed": 9,
     "estimators": 9,

@@ -15,10 +15,11 @@ from a1gm._base.version import __version__ as __version__
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot, report
     from a1gm._api.assess import Assessment, assess
-    from a1gm._api.fit import fit, impute, load
+    from a1gm._api.fit import fit, impute
     from a1gm._api.fit_file import fit_file, impute_file
     from a1gm._api.fit_long import fit_long
     from a1gm._api.fit_many import fit_groups, fit_many
+    from a1gm._api.load import load
     from a1gm._api.pattern_table import PatternTable
     from a1gm._api.scale import scale
     from a1gm._fit.fit import RankOneFit
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
+    from a1gm.tensor import TensorFit, fit_tensor
 
 __all__ = [
     "Assessment",
@@ -42,6 +44,7 @@ __all__ = [
     "RankOneNMMF",
     "RelationsFit",
     "ScaledTable",
+    "TensorFit",
     "Uncertainty",
     "assess",
     "distributed",
@@ -53,6 +56,7 @@ __all__ = [
     "fit_many",
     "fit_nmmf",
     "fit_relations",
+    "fit_tensor",
     "impute",
     "impute_file",
     "load",
@@ -66,7 +70,8 @@ __all__ = [
 # Loaded on first use: modules and the names that they hold; other names are modules.
 _NAMES = {
     "_api.assess": ("Assessment", "assess"),
-    "_api.fit": ("fit", "impute", "load"),
+    "_api.fit": ("fit", "impute"),
+    "_api.load": ("load",),
     "_api.fit_file": ("fit_file", "impute_file"),
     "_api.fit_long": ("fit_long",),
     "_api.fit_many": ("fit_groups", "fit_many"),
@@ -79,6 +84,7 @@ _NAMES = {
     "_fit.sure.uncertainty": ("Uncertainty",),
     "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),
     "nmmf": ("NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"),
+    "tensor": ("TensorFit", "fit_tensor"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

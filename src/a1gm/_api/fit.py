@@ -1,9 +1,8 @@
-"""``a1gm.fit``, ``a1gm.impute`` and ``a1gm.load``: read, observe, solve, fill."""
+"""``a1gm.fit`` and ``a1gm.impute``: read, observe, solve, fill."""
 
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +20,7 @@ from a1gm._base.float_range import (
 )
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.many import ManyFits
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.save import ManyParts, read_model
 from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
@@ -265,47 +262,6 @@ def impute(
     if fitted._table.source is None:  # it lies elsewhere
         return fitted.impute(X)
     return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fit that ``fit.save(path)`` wrote, or many by ``many.save(path)``.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Nothing in it is executed, and everything is checked before it is
-        used.
-
-    Returns
-    -------
-    RankOneFit or ManyFits
-        The same factors, certificate and fates of cells; the data
-        themselves are not in the file. Names that are neither numbers nor text, such
-        as periods and times, come back as text; their original types are accepted, too.
-
-    Raises
-    ------
-    FileFormatError
-        The file is damaged, hostile, of something else, or of another release.
-    MissingFileError
-        There is no such file; it is a ``FileNotFoundError`` as well.
-
-    Examples
-    --------
-    >>> import numpy as np, a1gm, tempfile, pathlib
-    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
-    >>> a1gm.fit(X).save(path)
-    >>> a1gm.load(path).impute(X)
-    array([[1., 2.],
-           [2., 4.]])
-    """
-    found = read_model(path)
-    if isinstance(found, ManyParts):
-        return ManyFits._of_parts(found)
-    solved, rows, table, options = found
-    table.engine = LAZY_FRAMES
-    return RankOneFit(solved, rows, table, **options)
 
 
 def _no_other_rank(rank: Any) -> ParameterError:

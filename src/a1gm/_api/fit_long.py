@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
@@ -18,12 +18,16 @@ from a1gm._rows.long import Duplicates, read_long
 from a1gm._rows.weights import Weighting, weights_or_exposure
 from a1gm.exceptions import ParameterError
 
+if TYPE_CHECKING:
+    from a1gm.tensor import TensorFit
+
 
 def fit_long(
     frame: Any,
     keys: Sequence[Any] | None = None,
     value: Any = None,
     *,
+    interactions: Any = None,
     weights: Any = None,
     exposure: Any = None,
     duplicates: Duplicates = "raise",
@@ -32,8 +36,8 @@ def fit_long(
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
-) -> RankOneFit:
-    """Fit a long table: one row per cell, with two keys and a value.
+) -> RankOneFit | TensorFit:
+    """Fit a long table: one row per cell, with two or more keys and a value.
 
     Rows and columns of the fit are the distinct keys: numbers, dates and periods in
     their own order, and so is text if all of it is like ``2024``, ``2024-Q1``,
@@ -46,11 +50,15 @@ def fit_long(
     frame : pandas, polars or pyarrow frame, or pandas Series with two levels
         One row per cell; a pair that is not there is a missing cell, and so is one
         with a null or NaN value. The frame is never modified.
-    keys : two names
+    keys : two names, or more
         The columns with the keys of the rows and of the columns: text, numbers, dates
-        or categories. Not needed for a Series; levels of a pandas index will do.
+        or categories. Not needed for a Series; levels of a pandas index will do. A
+        tuple of columns is one key: ``[("site", "month"), "year"]``. Three keys or
+        more make a table of as many modes, as in ``a1gm.fit_tensor``.
     value : name
         The column with the values.
+    interactions : sequence of tuples of keys, optional
+        Of three keys or more: those that act together, as in ``a1gm.fit_tensor``.
     weights, exposure : name, optional
         The column with a weight, or with the exposure, of each cell, as in
         ``a1gm.fit``. The exposure of a missing cell is that of a row without a value;
@@ -63,7 +71,7 @@ def fit_long(
 
     Returns
     -------
-    RankOneFit
+    RankOneFit, or TensorFit for three keys or more
         ``fit.predict(frame)`` gives the fitted values of any pairs,
         ``fit.fill_long()`` the missing pairs with their values.
 
@@ -95,6 +103,22 @@ def fit_long(
     weighting = weights_or_exposure(weights, exposure)
     check_long(duplicates, weighting, negatives)
     cells = read_long(frame, keys, value, weighting, negatives)
+    if cells.more:
+        from a1gm.tensor.fit import fit_cells
+        from a1gm.tensor.long import cells_of_long
+
+        if negatives == "allow":
+            raise ParameterError(
+                'negatives="allow" is for two keys: tables of more modes are fitted '
+                "to non-negative values."
+            )
+        table, long = cells_of_long(cells, duplicates)
+        return fit_cells(table, interactions, options, long)
+    if interactions is not None:
+        raise ParameterError(
+            "interactions= is for three keys or more: two keys that act together "
+            "would leave nothing to fill."
+        )
     source = cells.rows(duplicates)
     names, values = cells.names, (cells.row.values, cells.column.values)
     del cells  # its codes are not needed any more

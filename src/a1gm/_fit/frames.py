@@ -15,7 +15,7 @@ from a1gm._base.warn import warn_user
 from a1gm._fit.messages import html_grid, number_grid, text_grid
 from a1gm._fit.place import cells_of
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
-from a1gm._rows.long import Key, code_key, open_pairs, taken
+from a1gm._rows.long import Key, code_key, open_pairs, parts_of_key, taken
 from a1gm.exceptions import (
     ParameterError,
     TableTooLargeError,
@@ -135,7 +135,13 @@ def long_frame(
     ``names`` are those of the numbers. Numbers that are NaN become null in libraries
     that have it.
     """
-    made = {name: taken(values, codes) for name, values, codes in keys}
+    made: dict[Any, Any] = {}
+    for name, values, codes in keys:
+        if isinstance(name, tuple):  # a key of several columns
+            rows = [values[k] for k in codes]
+            made |= {one: [row[k] for row in rows] for k, one in enumerate(name)}
+        else:
+            made[name] = taken(values, codes)
     for name, column in zip(names, columns, strict=True):
         if name in made:
             raise ParameterError(
@@ -233,10 +239,10 @@ def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key
             "This fit was not made by fit_long, so the key columns of a frame are not "
             "defined. Pass the labels: fit.predict(rows, columns)."
         )
-    names = long[:2]
-    opened = open_pairs(frame, names)
-    check_there("The frame", names, opened.columns)
-    return code_key(opened, names[0]), code_key(opened, names[1])
+    columns = [name for key in long[:2] for name in parts_of_key(key)]
+    opened = open_pairs(frame, columns)
+    check_there("The frame", columns, opened.columns)
+    return code_key(opened, long[0]), code_key(opened, long[1])
 
 
 # ------------------------------------------------------------------------ filling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,8 @@ class ManyParts(NamedTuple):
     plain: dict[str, Any]
 
 
+#: What makes a fit of content and arrays, by kind.
+Readers: TypeAlias = dict[str, Callable[[dict[str, Any], dict[str, AnyArray]], Any]]
 _need = partial(need, "a fit")
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 TRUTHS = ("takes_negatives", "is_weighted", "is_exposed")
@@ -125,16 +127,19 @@ def many_to_arrays(
 
 
 # ------------------------------------------------------------------------- reading
-def read_model(path: str | os.PathLike[str]) -> Parts | ManyParts:
-    """Read the parts of a fit, or of many, each of them checked."""
+def read_model(path: str | os.PathLike[str], others: Readers | None = None) -> Any:
+    """Read the parts of a fit, or of many, each of them checked.
+
+    ``others`` read further kinds of content.
+    """
+    readers = {KIND: _parts_of, KIND_OF_MANY: _many_of, **(others or {})}
     place = Path(path)
     if is_special(place):
         raise _refusal(place, "it is a pipe or a device", "Name a file.")
     try:
         size = place.stat().st_size
-        with read_archive(place, size, KIND, KIND_OF_MANY) as (content, arrays):
-            is_one = content["kind"] == KIND
-            return (_parts_of if is_one else _many_of)(content, arrays)
+        with read_archive(place, size, *readers) as (content, arrays):
+            return readers[content["kind"]](content, arrays)
     except FileNotFoundError:
         raise MissingFileError(
             f"{shown(place)} does not exist. Check the path of the model file."

@@ -204,5 +204,6 @@ void bind_table(nb::module_& m);  // and Arrow in and out
 void bind_pass(nb::module_& m);
 void bind_solve(nb::module_& m);
 void bind_place(nb::module_& m);
+void bind_cells(nb::module_& m);
 
 }  // namespace a1gm

@@ -263,4 +263,5 @@ NB_MODULE(_native, m) {
   a1gm::bind_pass(m);
   a1gm::bind_solve(m);
   a1gm::bind_place(m);
+  a1gm::bind_cells(m);
 }

@@ -65,8 +65,11 @@ def code_key(
 ) -> Key:
     """Code a column of a frame that narwhals has opened; ``place_of`` names a row.
 
-    Raises LabelError for a key that is missing, a list or the like.
+    Several columns, in a tuple, are one key, whose values are tuples. Raises LabelError
+    for a key that is missing, a list or the like.
     """
+    if isinstance(column, tuple) and column not in frame.columns:
+        return _joined([code_key(frame, one, place_of) for one in column])
     series = frame.get_column(column)
     is_pandas = series.implementation.is_pandas()
     if not is_pandas:
@@ -85,6 +88,21 @@ def code_key(
             "keys, or not together. Make text or numbers of them, or take another "
             "column."
         ) from error
+
+
+def parts_of_key(key: Any) -> tuple[Any, ...]:
+    """The columns of a key: several for a tuple."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _joined(keys: Sequence[Key]) -> Key:
+    """One key of several columns, in the order of the first, then of the others."""
+    codes = np.stack([key.codes for key in keys])
+    distinct, inverse = np.unique(codes, axis=1, return_inverse=True)
+    values = np.empty(distinct.shape[1], object)
+    parts = [key.labels[own] for key, own in zip(keys, distinct, strict=True)]
+    values[:] = list(zip(*parts, strict=True))
+    return Key(inverse.ravel().astype(np.int32), values)
 
 
 def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
@@ -192,12 +210,13 @@ class PlacedFrame(NamedTuple):
 class LongTable:
     """A long frame: coded keys, values, and weights if there are some.
 
-    ``names`` are those of both keys and of the value, ``place_of`` names a row of the
-    frame, ``positions`` are these rows' where they are not the whole frame.
+    ``names`` are those of the keys and of the value, ``more`` the keys beyond two,
+    ``place_of`` names a row of the frame, ``positions`` are these rows' where they are
+    not the whole frame.
     """
 
     frame: Any
-    names: tuple[Any, Any, Any]
+    names: tuple[Any, ...]
     row: Key
     column: Key
     values: Floats
@@ -205,10 +224,16 @@ class LongTable:
     place_of: Callable[[int], str] = ROW_NUMBER
     positions: Ints | None = None
     name: str = "frame"
+    more: tuple[Key, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """All keys."""
+        return self.row, self.column, *self.more
 
     def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
         """Name the value in a row by its keys and by the row."""
-        return f"{self.names[2]}[{self.pair(row)}] in {self.row_name(row)}"
+        return f"{self.names[-1]}[{self.pair(row)}] in {self.row_name(row)}"
 
     @property
     def cells(self) -> Floats:
@@ -220,9 +245,8 @@ class LongTable:
         return at, 0
 
     def pair(self, at: int) -> str:
-        """Name the pair of keys in a row."""
-        both = self.row, self.column
-        return ", ".join(text_of_label(k.labels[int(k.codes[at])]) for k in both)
+        """Name the keys in a row."""
+        return ", ".join(text_of_label(k.labels[int(k.codes[at])]) for k in self.keys)
 
     def row_name(self, at: int) -> str:
         """Name a row of the frame."""
@@ -235,7 +259,7 @@ class LongTable:
             if not self.exposed:
                 is_good = (V >= 0.0) & (np.inf > V)
                 V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
-            check_weights(replace(self, names=(*self.names[:2], weight), values=V))
+            check_weights(replace(self, names=(*self.names[:-1], weight), values=V))
             x = np.where(V > 0.0, x, np.nan)
         check_values(self, x, negatives)
 
@@ -244,7 +268,7 @@ class LongTable:
         table = self._sorted(self.values)
         if table.nnz < len(self.values):
             if duplicates == "raise":
-                self._refuse_duplicates()
+                self.refuse_duplicates()
             known = ~np.isnan(self.values)  # a pair without a value stays missing
             with np.errstate(over="ignore"):
                 table = self._sorted(self.values[known], known)
@@ -284,15 +308,19 @@ class LongTable:
         shape = len(self.row.values), len(self.column.values)
         return coo_array((values, codes), shape=shape).tocsr()
 
-    def _refuse_duplicates(self) -> None:
-        pairs: Ints = self.row.codes * np.int64(len(self.column.values))
-        pairs += self.column.codes
-        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[inverse] != np.arange(len(pairs)))
+    def refuse_duplicates(self) -> None:
+        """Raise for keys that are there twice."""
+        codes = np.stack([key.codes for key in self.keys])
+        _, first, inverse = np.unique(
+            codes, axis=1, return_index=True, return_inverse=True
+        )
+        again = np.flatnonzero(first[inverse.ravel()] != np.arange(codes.shape[1]))
         at = int(again[0])
+        inverse = inverse.ravel()
         two = " and ".join(map(self.row_name, (int(first[inverse[at]]), at)))
         raise LabelError(
-            f"The pair ({self.pair(at)}) occurs twice, in {two} "
+            f"The {'combination' if self.more else 'pair'} ({self.pair(at)}) occurs "
+            f"twice, in {two} "
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
             Option("duplicates", "sum"),
             " to add them up, or drop the rows that repeat others.",
@@ -309,7 +337,8 @@ def read_long(
 ) -> LongTable:
     """Read a long frame, and raise for keys and values that cannot be fitted."""
     table, weight = _open_long(given, keys, value, weighting), weighting[1]
-    is_advised = weight is None or negatives == "allow"  # which weights refuse
+    # Weights and further keys refuse negatives="allow".
+    is_advised = (weight is None or negatives == "allow") and not table.more
     table.check(negatives if is_advised else None, weight)
     return table
 
@@ -336,31 +365,34 @@ def _open_long(
             "Name the columns with the two keys and the value: "
             'keys=["shop", "month"], value="sales".'
         )
-    if isinstance(keys, str) or len(keys) != 2:
+    if isinstance(keys, str) or len(keys) < 2:
         raise ParameterError(
             "keys must be two names, the column with the rows' keys and the one with "
-            f"the columns', got {keys!r}."
+            f"the columns', or more, got {keys!r}."
         )
     weight = weighting[1]
-    names = [*by, *keys, value, *([] if weight is None else [weight])]
+    columns = [name for key in keys for name in parts_of_key(key)]
+    names = [*by, *columns, value, *([] if weight is None else [weight])]
     for name in names:
         if not isinstance(name, Hashable):
             raise ParameterError(f"{name!r} is not the name of one column.")
-    frame = open_pairs(given, (*keys, *by))
+    frame = open_pairs(given, (*columns, *by))
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"{listed(names)} must be different columns.")
     if len(frame) == 0:
         raise DataError("The frame has no rows: there is nothing to fit.")
+    coded = [code_key(frame, key, place_of) for key in keys]
     return LongTable(
         frame,
-        (keys[0], keys[1], value),
-        code_key(frame, keys[0], place_of),
-        code_key(frame, keys[1], place_of),
+        (*keys, value),
+        coded[0],
+        coded[1],
         _numbers_of(frame, value),
         None if weight is None else _numbers_of(frame, weight),
         place_of,
         name="frame" if weight is None else weighting[0],
+        more=tuple(coded[2:]),
     )
 
 

@@ -6,6 +6,7 @@ where a table is not for them, by returning None. Then the caller takes the gene
 
 from typing import Any
 
+from a1gm._kernel.reference.cells import fit_cells, multiply_cells, scale_cells
 from a1gm._kernel.reference.passes import (
     add_patterns,
     bits_product,
@@ -34,10 +35,13 @@ __all__ = [
     "bits_product",
     "divergence",
     "expand_rows",
+    "fit_cells",
+    "multiply_cells",
     "observe",
     "observe_weighted",
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
+    "scale_cells",
     "square_sums",
 ]

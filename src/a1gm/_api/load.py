@@ -1,0 +1,57 @@
+"""``a1gm.load``: read a fit of any kind."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.many import ManyFits
+from a1gm._fit.save import ManyParts, read_model
+from a1gm.engines.lazy import LAZY_FRAMES
+from a1gm.tensor.load import fit_from_arrays
+from a1gm.tensor.result import TensorFit
+from a1gm.tensor.save import KIND_OF_TENSOR
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fit that ``fit.save(path)`` wrote, or many by ``many.save(path)``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Nothing in it is executed, and everything is checked before it is
+        used.
+
+    Returns
+    -------
+    RankOneFit, ManyFits or TensorFit
+        The same factors, certificate and fates of cells; the data
+        themselves are not in the file. Names that are neither numbers nor text, such
+        as periods and times, come back as text; their original types are accepted, too.
+
+    Raises
+    ------
+    FileFormatError
+        The file is damaged, hostile, of something else, or of another release.
+    MissingFileError
+        There is no such file; it is a ``FileNotFoundError`` as well.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm, tempfile, pathlib
+    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
+    >>> a1gm.fit(X).save(path)
+    >>> a1gm.load(path).impute(X)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    found = read_model(path, {KIND_OF_TENSOR: fit_from_arrays})
+    if isinstance(found, TensorFit):
+        return found
+    if isinstance(found, ManyParts):
+        return ManyFits._of_parts(found)
+    solved, rows, table, options = found
+    table.engine = LAZY_FRAMES
+    return RankOneFit(solved, rows, table, **options)

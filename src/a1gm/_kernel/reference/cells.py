@@ -1,0 +1,75 @@
+"""Lists of cells of tables with any number of modes.
+
+A fitted cell is ``v`` times the product of the factors ``t`` of its levels, one of each
+group; levels are positions in one vector, those of group g from ``starts[g]`` on.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, SmallInts
+
+SETTLED = 4  # sweeps before the rate is looked at
+
+
+def fit_cells(
+    level: SmallInts, starts: Ints, v: Floats | None, t: Floats, n_threads: int
+) -> tuple[Floats, Floats]:
+    """Return the fitted cells, and their sums by level."""
+    f = np.ones(level.shape[1]) if v is None else v.copy()
+    for of_cell in level:
+        f *= t[of_cell]
+    return f, _sums(level, starts, f)
+
+
+def multiply_cells(
+    level: SmallInts, starts: Ints, f: Floats, x: Floats, n_threads: int
+) -> Floats:
+    """Return the product of x with the Hessian."""
+    return _sums(level, starts, f * x[level].sum(axis=0))
+
+
+def scale_cells(
+    level: SmallInts,
+    starts: Ints,
+    v: Floats | None,
+    sums: Floats,
+    t: Floats,
+    tol: float,
+    max_sweeps: int,
+    patience: int,
+    n_threads: int,
+) -> tuple[int, float]:
+    """Scale t in place, one group after the other; sweeps, and the last mismatch."""
+    f, _ = fit_cells(level, starts, v, t, 1)
+    gap = math.inf
+    for sweep in range(1, max_sweeps + 1):
+        gap, before = 0.0, gap
+        for of_cell, (start, stop) in zip(level, pairwise(starts), strict=True):
+            got = np.bincount(of_cell - start, f, stop - start)
+            s = sums[start:stop]
+            ratio = np.divide(s, got, out=np.ones(len(got)), where=got > 0.0)
+            off = np.abs(got[s > 0.0] / s[s > 0.0] - 1.0)
+            gap = max(gap, float(off.max(initial=0.0)))
+            t[start:stop] *= ratio
+            f *= ratio[of_cell - start]
+        if gap <= tol:
+            break
+        if sweep >= SETTLED:
+            rate = gap / before
+            if not rate < 1.0:
+                break
+            if sweep + math.log(tol / gap) / math.log(rate) > patience:
+                break
+    return sweep, gap
+
+
+def _sums(level: SmallInts, starts: Ints, f: Floats) -> Floats:
+    found = np.zeros(int(starts[-1]))
+    for of_cell in level:
+        found += np.bincount(of_cell, f, len(found))
+    return found

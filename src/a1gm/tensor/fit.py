@@ -1,0 +1,154 @@
+"""``a1gm.fit_tensor``: read, list the cells, solve."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._base.types import OnUndetermined
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
+from a1gm._fit.messages import text_of_zeros, warn_undetermined
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    EmptyLineWarning,
+    Option,
+)
+from a1gm.tensor.known import Known
+from a1gm.tensor.mend import is_small, mend
+from a1gm.tensor.problem import MOST_CELLS
+from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
+from a1gm.tensor.result import Long, TensorFit
+from a1gm.tensor.solve import Solved, solve
+
+
+def fit_tensor(
+    T: Any,
+    interactions: Any = None,
+    *,
+    weights: Any = None,
+    exposure: Any = None,
+    names: Any = None,
+    tol: float | None = None,
+    max_iter: int = DEFAULT_MAX_ITER,
+    on_undetermined: OnUndetermined = "warn",
+    n_threads: int | None = None,
+) -> TensorFit:
+    """Find the best explanation of a non-negative table with any number of modes.
+
+    A cell is the product of one factor per mode, or per set of modes that act
+    together: the optimum of the Kullback-Leibler divergence on the observed cells.
+
+    Parameters
+    ----------
+    T : array of any number of dimensions, or (indices, values)
+        Non-negative numbers; NaN is a missing cell. Masked arrays, memory maps, and
+        sparse arrays of coordinates (``sparse.COO``), of which the stored cells are
+        the observed ones; so are those of (indices, values) or (indices, values,
+        shape), with an array of positions per mode.
+    interactions : sequence of tuples of modes, optional
+        Sets of modes that act together, by name or number: ``[("site", "year")]``.
+        Every mode that is in none has a factor of its own; by default all have.
+    weights, exposure : array that broadcasts to T, or one number per listed cell
+        As in ``a1gm.fit``.
+    names : sequence, optional
+        Names of the modes; their numbers by default.
+    tol, max_iter, on_undetermined, n_threads
+        As in ``a1gm.fit``.
+
+    Returns
+    -------
+    TensorFit
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> T = np.multiply.outer([1.0, 2.0], np.outer([1.0, 3.0], [2.0, 5.0]))
+    >>> T[1, 1, 1] = np.nan
+    >>> fit = a1gm.fit_tensor(T)
+    >>> round(float(fit.impute(T)[1, 1, 1]), 6)
+    30.0
+    """
+    options = FitOptions(
+        "raise",
+        on_undetermined,
+        DEFAULT_TOL if tol is None else tol,
+        max_iter,
+        n_threads,
+    )
+    return fit_cells(read_cells(T, names, weights, exposure), interactions, options)
+
+
+def fit_cells(
+    cells: Cells, interactions: Any, options: FitOptions, long: Long | None = None
+) -> TensorFit:
+    """Fit cells that were read."""
+    groups = margins_of(interactions, cells.modes)
+    levels, problem, exponent = problem_of(cells, groups, options.n_threads)
+    known = Known(problem)
+    stay = problem.only(~known.given_up) if known.given_up.any() else problem
+    solved = solve(stay, options.tol, options.max_iter)
+    if solved.cell_error is None and is_small(stay):
+        t = mend(stay, solved.t, known.rank)
+        gap = stay.gap(stay.fitted(t)[1])
+        if gap <= max(solved.gap, options.tol):
+            solved = Solved(t, solved.solver, solved.n_iter, gap)
+    fit = TensorFit(
+        cells,
+        groups,
+        levels,
+        problem,
+        known,
+        solved,
+        exponent,
+        tol=options.tol,
+        on_undetermined=options.on_undetermined,
+        long=long,
+    )
+    _warn_about(fit)
+    return fit
+
+
+def _warn_about(fit: TensorFit) -> None:
+    """Warn of a poor certificate, empty levels, and cells without a value."""
+    if not fit.converged:
+        warn_user(
+            ConvergenceWarning(
+                f"The fit stopped after {counted(fit.n_iter, 'iteration')} with a "
+                f"certificate of {fit.certificate:.2g} and cells that may be off by a "
+                f"share of up to {fit.cell_error:.2g}. Raise ",
+                Option("max_iter"),
+                ", or fit parts that hang together by tiny cells one by one.",
+            )
+        )
+    empty = [
+        f"{int((~has).sum()):,} of mode {fit.modes[group[0]]!r}"
+        for group, has in zip(
+            fit._groups, fit._problem.split(fit._problem.has_cells), strict=True
+        )
+        if len(group) == 1 and not has.all()
+    ]
+    if empty and fit._on_undetermined != "ignore":
+        warn_user(
+            f"Nothing is observed in some levels ({', '.join(empty)}): their factors "
+            "are NaN and their cells stay missing.",
+            EmptyLineWarning,
+        )
+    if fit._is_whole or fit._on_undetermined == "ignore":
+        return
+    parts = []
+    n_zeros = int(fit._known.given_up.sum())
+    if n_zeros:
+        parts.append(text_of_zeros(n_zeros))
+    if math.prod(fit.shape) > MOST_CELLS:
+        parts.append("Some missing cells may have no value; fit.fate(index) tells.")
+    elif fit.n_undetermined:
+        cells = counted(fit.n_undetermined, "missing cell has", "missing cells have")
+        first = fit._name_of(fit.undetermined[0])
+        parts.append(
+            f"{cells} no value that the data determine, the first at {first}; see "
+            "fit.undetermined."
+        )
+    if parts:
+        warn_undetermined(" ".join(parts), fit._on_undetermined)

@@ -1,0 +1,319 @@
+"""Tables of any number of modes, read as lists of their observed cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.words import counted, did_you_mean, listed
+from a1gm._rows.labels import label_at
+from a1gm._rows.rows import as_kernel_array, check_values
+from a1gm._rows.weights import Weighting, weights_or_exposure
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    NotNumericError,
+    NotRepresentableError,
+    ParameterError,
+    WeightsError,
+)
+from a1gm.tensor.problem import Levels, Margin, Problem
+
+MOST_MODES = 32
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a table that have a value, by their positions along every mode.
+
+    ``weights`` are those of the cells, or their exposures if the table is ``exposed``;
+    ``labels`` of a mode are None where its levels have no names. ``every`` has the
+    weights of all cells of an array, missing ones included.
+    """
+
+    index: tuple[Ints, ...]
+    values: Floats
+    shape: tuple[int, ...]
+    modes: tuple[Any, ...]
+    labels: tuple[Any, ...]
+    weights: Floats | None = None
+    exposed: bool = False
+    every: Any = None
+    name: str = "T"
+
+    def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
+        """Name a cell by its labels or positions."""
+        places = zip(self.labels, self.index, strict=True)
+        return f"{self.name}[{', '.join(label_at(n, int(k[row])) for n, k in places)}]"
+
+    def position(self, at: int) -> tuple[int, int]:
+        """Row and column of a cell in the list."""
+        return at, 0
+
+    def check(self) -> None:
+        """Raise for cells, weights and shapes that cannot be fitted."""
+        check_values(self, self.values, None)
+        if not len(self.values):
+            raise DataError(
+                f"{self.name} has no observed cell: there is nothing to fit."
+            )
+
+
+def read_cells(
+    T: Any, names: Any = None, weights: Any = None, exposure: Any = None
+) -> Cells:
+    """Read an array, a sparse array of coordinates, or (indices, values)."""
+    weighting = weights_or_exposure(weights, exposure)
+    index, values, shape = _listed(T) or _dense(T)
+    modes = _names_of(names, len(shape))
+    every = _weights_of(weighting, shape, index)
+    V = None if every is None else every[index] if every.shape == shape else every
+    is_exposed = weighting[0] == "exposure" and V is not None
+    keep = ~np.isnan(values)
+    if V is not None:
+        _check_weights(weighting[0], V, keep, index)
+        keep &= np.nan_to_num(V) > 0.0
+    if not keep.all():
+        index = tuple(k[keep] for k in index)
+        values = values[keep]
+        V = None if V is None else V[keep]
+    found = Cells(
+        index,
+        values,
+        shape,
+        modes,
+        (None,) * len(shape),
+        V,
+        is_exposed,
+        every if every is not None and every.shape == shape else None,
+    )
+    found.check()
+    return found
+
+
+def _dense(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]]:
+    cells = dense_cells(T)
+    _check_shape(cells.shape)
+    index = np.nonzero(~np.isnan(cells))
+    return index, cells[index], cells.shape
+
+
+def dense_cells(T: Any, name: str = "T") -> Floats:
+    """Read an array of numbers as float64, NaN for the missing cells."""
+    if hasattr(T, "columns") or hasattr(T, "iloc"):
+        raise NotNumericError(
+            f"{name} is a {type(T).__name__}. Fit a frame of two ways with a1gm.fit, "
+            "one with a row per cell with a1gm.fit_long(frame, keys=[...], value=...)."
+        )
+    mask: Any = np.ma.getmask(T) if isinstance(T, np.ma.MaskedArray) else np.ma.nomask
+    try:
+        array = np.asarray(T)
+    except ValueError as error:
+        raise DataError(
+            f"{name} cannot be read as an array: its parts have different lengths."
+        ) from error
+    if array.dtype.kind == "O" and mask is not np.ma.nomask:
+        array = np.where(mask, np.array(None), array)
+    flat = as_kernel_array(array.reshape(-1, 1), name)
+    cells = flat.reshape(array.shape).astype(np.float64)
+    if mask is not np.ma.nomask:
+        cells[mask] = np.nan
+    return cells
+
+
+def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
+    """Cells of a sparse array of coordinates, or of indices and values; else None."""
+    if isinstance(T, tuple) and len(T) in (2, 3) and np.ndim(T[1]) == 1:
+        coords, values = T[:2]
+        shape = T[2] if len(T) == 3 else None
+    elif hasattr(T, "coords") and hasattr(T, "data") and hasattr(T, "shape"):
+        coords, values, shape = T.coords, T.data, T.shape
+    elif hasattr(T, "tocoo"):
+        raise NotNumericError(
+            "T is a sparse table of two ways. Fit it with a1gm.fit(T, absent=...), or "
+            "pass (indices, values) of the cells that are observed."
+        )
+    else:
+        return None
+    index = tuple(_positions(k, mode) for mode, k in enumerate(coords))
+    cells = as_kernel_array(np.asarray(values).reshape(-1, 1), "values")
+    values = cells.ravel().astype(np.float64)
+    if any(len(k) != len(values) for k in index):
+        raise DataError(
+            f"The indices have lengths {listed([len(k) for k in index])}, but there "
+            f"are {counted(len(values), 'value')}: pass one position per mode and cell."
+        )
+    lengths = [int(k.max(initial=-1)) + 1 for k in index]
+    shape = tuple(lengths) if shape is None else tuple(int(n) for n in shape)
+    _check_shape(shape)
+    if len(shape) != len(index) or any(
+        n > s for n, s in zip(lengths, shape, strict=True)
+    ):
+        raise DataError(
+            f"The indices reach {tuple(n - 1 for n in lengths)}, but the shape is "
+            f"{shape}. Positions are counted from 0."
+        )
+    _check_once(index, shape)
+    return index, values, shape
+
+
+def _positions(given: Any, mode: int) -> Ints:
+    found = np.asarray(given)
+    if found.dtype.kind not in "iu" or found.ndim != 1 or (found < 0).any():
+        raise DataError(
+            f"The positions along mode {mode} must be whole numbers of at least 0, one "
+            "per cell."
+        )
+    return found.astype(np.int64)
+
+
+def _check_once(index: Sequence[Ints], shape: Sequence[int]) -> None:
+    """Raise for a cell that is listed twice."""
+    order = np.lexsort(index[::-1])
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for k in index:
+        same &= k[order[1:]] == k[order[:-1]]
+    if same.any():
+        at = order[1:][int(same.argmax())]
+        place = ", ".join(str(int(k[at])) for k in index)
+        raise LabelError(
+            f"The cell ({place}) is listed {counted(int(same.sum()), 'time', 'times')} "
+            "too often. A cell has one value: add such values up, or drop one."
+        )
+
+
+def _check_shape(shape: Sequence[int]) -> None:
+    if len(shape) == 0:
+        raise DataError("T is a single number, not a table: it has no modes.")
+    if len(shape) > MOST_MODES:
+        raise DataError(
+            f"T has {len(shape)} modes; at most {MOST_MODES} are supported."
+        )
+    if 0 in shape:
+        mode = list(shape).index(0)
+        raise DataError(
+            f"T has shape {tuple(shape)}: mode {mode} has no levels. Every mode needs "
+            "at least one."
+        )
+
+
+def _names_of(names: Any, n: int) -> tuple[Any, ...]:
+    if names is None:
+        return tuple(range(n))
+    found = tuple(names) if not isinstance(names, str) else (names,)
+    if len(found) != n:
+        raise ParameterError(
+            f"names has {counted(len(found), 'name')}, but T has {counted(n, 'mode')}."
+        )
+    if len(set(found)) < n:
+        raise ParameterError(f"names must be different, got {listed(found)}.")
+    return found
+
+
+# ---------------------------------------------------------------------------- weights
+def _weights_of(
+    weighting: Weighting, shape: tuple[int, ...], index: tuple[Ints, ...]
+) -> AnyArray | None:
+    """Weights of all cells, or of the listed ones where they come as a list."""
+    name, given = weighting
+    if given is None:
+        return None
+    found = dense_cells(given, name)
+    if found.shape == (len(index[0]),) and found.shape != shape:
+        return found
+    try:
+        return np.broadcast_to(found, shape)
+    except ValueError as error:
+        raise WeightsError(
+            f"{name} has shape {found.shape}, but T has shape {shape}. Pass one number "
+            "per cell, or an array that broadcasts to T."
+        ) from error
+
+
+def _check_weights(name: str, V: Floats, is_observed: Any, index: Any) -> None:
+    bad = ~((V >= 0.0) & (np.inf > V)) & is_observed
+    if bad.any():
+        at = int(bad.argmax())
+        place = ", ".join(str(int(k[at])) for k in index)
+        raise WeightsError(
+            f"{name}[{place}] = {V[at]:g} ({counted(int(bad.sum()), 'such cell')}). "
+            "They must be finite and at least 0 where T has a value; 0 leaves a cell "
+            "out."
+        )
+
+
+# ----------------------------------------------------------------------- interactions
+def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
+    """Sets of modes that act together, and each other mode by itself, in their order.
+
+    Sets inside others are dropped. Raises for unknown modes and a set of all modes.
+    """
+    found: list[Margin] = []
+    for given in () if interactions is None else interactions:
+        members = given if isinstance(given, tuple | list) else (given,)
+        if isinstance(given, str) and given not in modes:
+            members = given.split(":")
+        found.append(tuple(sorted({_mode_of(one, modes) for one in members})))
+    if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):
+        raise ParameterError(
+            f"The interaction of all modes ({listed(modes)}) would fit every observed "
+            "cell by itself: nothing would be filled. Leave one out."
+        )
+    found += [(k,) for k in range(len(modes))]
+    largest = [
+        margin
+        for margin in dict.fromkeys(found)
+        if not any(set(margin) < set(other) for other in found)
+    ]
+    return tuple(sorted(largest))
+
+
+def _mode_of(given: Any, modes: Sequence[Any]) -> int:
+    if isinstance(given, Hashable) and given in modes:
+        return list(modes).index(given)
+    is_number = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if is_number and -len(modes) <= given < len(modes):
+        return int(given) % len(modes)
+    hint = did_you_mean(given, map(str, modes))
+    raise ParameterError(
+        f"interactions names {given!r}, which is no mode: they are {listed(modes)}."
+        f"{hint}"
+    )
+
+
+# ------------------------------------------------------------------------ the problem
+def problem_of(
+    cells: Cells, groups: tuple[Margin, ...], n_threads: int | None
+) -> tuple[tuple[Levels, ...], Problem, int]:
+    """Levels, the problem in units near 1, and the power of two of a cell's unit."""
+    levels = tuple(Levels.of(group, cells.shape, cells.index) for group in groups)
+    x, v = cells.values, cells.weights
+    exponent = _exponent(x)
+    s = np.ldexp(x, -exponent)
+    if v is not None:
+        of_weights = _exponent(v)
+        v = np.ldexp(v, -of_weights)
+        if cells.exposed:
+            exponent -= of_weights
+        else:
+            s = s * v
+    lost = (s == 0.0) & (x > 0.0)
+    if lost.any():
+        raise NotRepresentableError(
+            f"{cells.where(int(lost.argmax()))} is so much smaller than the largest "
+            "cells that float64 cannot hold both in one sum. Multiply levels by powers "
+            "of ten that bring the cells closer together."
+        )
+    found = [level.find(cells.index) for level in levels]
+    sizes = [level.size for level in levels]
+    return levels, Problem.of(s, v, found, sizes, n_threads), exponent
+
+
+def _exponent(x: Any) -> int:
+    """The power of two of the largest number."""
+    return math.frexp(float(x.max(initial=0.0)))[1]

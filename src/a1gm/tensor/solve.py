@@ -1,0 +1,207 @@
+"""From a problem to factors: twins merged, two groups, scaling, Newton."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+from a1gm._base.types import Floats, Ints, Solver
+from a1gm._kernel import kernel
+from a1gm.tensor.problem import Problem
+from a1gm.tensor.reduce import merge_twins, solve_two_groups
+
+PATIENCE = 60  # sweeps that scaling may still need before Newton takes over
+MOST_DENSE = 700  # levels beside the largest group up to which Newton is dense
+LONGEST_STEP = 2.0  # of the logarithm of a cell
+CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
+PIVOT = 1e-10  # of its diagonal: smaller pivots are null directions
+REFINED = 5  # rounds of refinement of a shifted factorisation
+SHIFT = 1e-12
+NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Factors of all levels, and how they were found."""
+
+    t: Floats
+    solver: Solver
+    n_iter: int
+    gap: float
+    cell_error: float | None = None  # a bound, where the solver has one
+
+
+def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
+    """Factors whose margins are within tol of the sums, as far as max_iter allows."""
+    merged = merge_twins(problem)
+    small = problem if merged is None else merged.problem
+    t, solver, n_iter, error = solve_two_groups(small, tol, max_iter) or _iterate(
+        small, tol, max_iter
+    )
+    if merged is not None:
+        t = merged.expand(t)
+    _, margins = problem.fitted(t)
+    return Solved(t, solver, n_iter, problem.gap(margins), error)
+
+
+def _iterate(
+    p: Problem, tol: float, max_iter: int
+) -> tuple[Floats, Solver, int, float | None]:
+    t = np.where(p.has_cells, 1.0, 0.0)
+    n_iter, _ = kernel.scale_cells(
+        p.level, p.starts, p.v, p.sums, t, tol, max_iter, PATIENCE, p.threads
+    )
+    f, margins = p.fitted(t)
+    gap = p.gap(margins)
+    if gap <= tol:
+        return t, "scaling", n_iter, None
+    steps = _Steps(p, tol, max_iter - n_iter)
+    while gap > tol and steps.left > 0:
+        d = steps.step(f, margins, gap)
+        longest = float(np.abs(p.of_cells(d)).max(initial=0.0))
+        size = min(1.0, LONGEST_STEP / longest) if longest > 0.0 else 1.0
+        new = t * np.exp(size * d)
+        f, margins = p.fitted(new)
+        before, gap = gap, p.gap(margins)
+        if not gap < math.inf:
+            break
+        t = new
+        if gap < NEARLY and gap > 0.5 * before:
+            break
+    return t, "newton", max_iter - max(steps.left, 0), None
+
+
+class _Steps:
+    """Newton steps within a budget: a product of conjugate gradients counts as one."""
+
+    def __init__(self, problem: Problem, tol: float, left: int) -> None:
+        self.p, self.tol, self.left = problem, tol, left
+        sizes = problem.sizes
+        self.is_dense = int(sizes.sum() - sizes.max()) <= MOST_DENSE
+        self.may_factorise = True
+
+    def step(self, f: Floats, margins: Floats, gap: float) -> Floats:
+        """The logarithms by which factors are off, to first order."""
+        self.left -= 1
+        r = self.p.sums - margins
+        if self.is_dense:
+            return Eliminated(self.p, f).solve(r)
+        return self._by_products(f, margins, r, gap)
+
+    def _by_products(self, f: Floats, margins: Floats, r: Floats, gap: float) -> Floats:
+        """Conjugate gradients on the singular, consistent system."""
+        D = np.where(margins > 0.0, margins, 1.0)
+        x, z = np.zeros_like(r), r / D
+        d, rz = z.copy(), float(r @ z)
+        enough = max(min(0.1, math.sqrt(gap)) * gap, 0.1 * self.tol)
+        for n in range(self.left + 1):
+            if n == CRAWLING and self.may_factorise:
+                found = self._by_factorisation(f, r + 0.0, x)
+                if found is not None:
+                    return found
+            y = self.p.times(f, d)
+            self.left -= 1
+            curvature = float(d @ y)
+            if curvature <= 0.0:
+                break
+            a = rz / curvature
+            x += a * d
+            r = r - a * y
+            z = r / D
+            if float(np.abs(z).max()) <= enough:
+                break
+            rz, old = float(r @ z), rz
+            d = z + (rz / old) * d
+        return x
+
+    def _by_factorisation(self, f: Floats, r: Floats, x: Floats) -> Floats | None:
+        """A sparse factorisation, for long thin chains, whose fill-in is low."""
+        H = hessian(self.p, f)
+        D = H.diagonal()
+        D = np.where(D > 0.0, D, 1.0)
+        try:
+            lu = spl.splu(
+                (H + sp.diags(SHIFT * D)).tocsc(),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except (RuntimeError, MemoryError):
+            self.may_factorise = False
+            return None
+        more = np.zeros_like(r)
+        for _ in range(REFINED):
+            left = r - H @ more
+            if float(np.abs(left / D).max()) <= 0.1 * self.tol:
+                break
+            more += lu.solve(left)
+        return x + more
+
+
+def hessian(p: Problem, f: Floats) -> Any:
+    """The Hessian at fitted cells, sparse."""
+    n = int(p.starts[-1])
+    m, k = p.n_cells, len(p.level)
+    A = sp.csr_array(
+        (np.ones(m * k), (np.tile(np.arange(m), k), p.level.ravel())), (m, n)
+    )
+    return (A.T @ (sp.diags_array(f) @ A)).tocsc()
+
+
+class Eliminated:
+    """The Hessian with its largest group eliminated, and a generalised inverse.
+
+    Null directions are pinned by a Cholesky factorisation with pivoting that stops at
+    the rank: at that of the design if it is known, else where pivots vanish.
+    """
+
+    def __init__(self, p: Problem, f: Floats, rank: int | None = None) -> None:
+        self.p = p
+        big = int(np.argmax(p.sizes))
+        self.own = slice(int(p.starts[big]), int(p.starts[big + 1]))
+        n = int(p.starts[-1])
+        self.rest = np.r_[0 : self.own.start, self.own.stop : n]
+        H = hessian(p, f)
+        D = H.diagonal()
+        d = D[self.own]
+        self.has_cells = d > 0.0
+        self.d = np.where(self.has_cells, d, 1.0)
+        self.B = H[self.own][:, self.rest].tocsr()
+        self.q = sp.diags_array(1.0 / self.d) @ self.B  # shares of a level's sum
+        S = H[self.rest][:, self.rest].toarray() - (self.B.T @ self.q).toarray()
+        diagonal = D[self.rest]
+        self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
+        S *= self.scale[:, None]
+        S *= self.scale
+        wanted = None if rank is None else rank - int(self.has_cells.sum())
+        c, pivots, found, _ = sl.lapack.dpstrf(
+            S, tol=PIVOT if wanted is None else 0.0, lower=1
+        )
+        k = int(found) if wanted is None else min(wanted, int(found))
+        self.rank = k + int(self.has_cells.sum())
+        self._cholesky = np.tril(c)[:k, :k]
+        self._pivots: Ints = pivots[:k].astype(np.int64) - 1
+
+    def solve_rest(self, g: Floats) -> Floats:
+        """Solve for the groups that are left; g may have several columns."""
+        scale = self.scale if g.ndim == 1 else self.scale[:, None]
+        y = np.zeros_like(g)
+        z = (scale * g)[self._pivots]
+        y[self._pivots] = sl.cho_solve((self._cholesky, True), z, check_finite=False)
+        return scale * y
+
+    def solve(self, g: Floats) -> Floats:
+        """A solution x of H x = g."""
+        x = np.empty_like(g)
+        own = g[self.own]
+        y = self.solve_rest(g[self.rest] - self.q.T @ own)
+        x[self.rest] = y
+        d = self.d if g.ndim == 1 else self.d[:, None]
+        x[self.own] = own / d - self.q @ y
+        return x

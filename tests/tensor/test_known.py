@@ -1,0 +1,55 @@
+"""What the data determine, against rational programs over the whole design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.tensor_oracle import MARGINS, design, fates
+
+import a1gm
+
+
+def fit(T, margins=None):
+    return a1gm.fit_tensor(T, margins, on_undetermined="ignore")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fates_are_those_of_rational_programs(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 4, 3)) if seed % 2 else (2, 2, 2)
+    T = rng.integers(1, 9, shape).astype(float)
+    T[rng.random(shape) < rng.choice([0.0, 0.3, 0.6])] = 0.0
+    T[rng.random(shape) < rng.choice([0.3, 0.5])] = np.nan
+    T[0, 0, 0] = 2.0
+    margins = MARGINS[seed % len(MARGINS)]
+    found, expected = fit(T, margins), fates(T, margins)
+    assert {cell: found.fate(cell) for cell in expected} == expected
+    left = {c for c, fate in expected.items() if fate in ("unbounded", "undetermined")}
+    assert {tuple(map(int, cell)) for cell in found.undetermined} == left
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_degrees_of_freedom_count_the_rank(seed):
+    rng = np.random.default_rng(seed)
+    T = rng.integers(1, 9, (3, 4, 3)).astype(float)
+    T[rng.random(T.shape) < 0.4] = np.nan
+    margins = MARGINS[seed % len(MARGINS)]
+    A = design(np.nonzero(~np.isnan(T)), T.shape, margins)
+    dof = len(A) - np.linalg.matrix_rank(A)
+    assert fit(T, margins).uncertainty("poisson").dof == dof
+
+
+def test_connected_is_not_determined():
+    T = np.full((1, 2, 2), np.nan)
+    T[0, 0, 0] = T[0, 1, 1] = 1.0
+    found = fit(T)
+    assert found.fate((0, 0, 1)) == "undetermined"
+    assert found.n_free == 1
+
+
+def test_no_ties_is_not_undetermined():
+    T = np.full((2, 2, 2), np.nan)
+    T[0, 0, 0] = T[0, 1, 1] = T[1, 0, 1] = T[1, 1, 0] = 1.0
+    found = fit(T)
+    np.testing.assert_allclose(found.reconstruct(), 1.0, rtol=1e-12)
+    assert found.n_free == 0

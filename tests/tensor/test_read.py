@@ -1,0 +1,138 @@
+"""What is taken, and what is refused in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.tensor_oracle import random_table
+
+import a1gm
+from a1gm.exceptions import (
+    DataError,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NotNumericError,
+    ParameterError,
+    WeightsError,
+)
+
+T = random_table(np.random.default_rng(0), (3, 4, 5), holes=0)
+HOLES = np.isnan(T)
+
+
+def with_value(value):
+    changed = T.copy()
+    changed[1, 2, 3] = value
+    return changed
+
+
+def test_masked_arrays_and_memory_maps_are_tables(tmp_path):
+    expected = a1gm.fit_tensor(T).impute(T)
+    masked = np.ma.masked_array(np.where(HOLES, -1.0, T), HOLES)
+    filled = a1gm.fit_tensor(masked).impute(masked)
+    assert isinstance(filled, np.ma.MaskedArray)
+    np.testing.assert_allclose(filled.data, expected)
+    path = tmp_path / "t.npy"
+    np.save(path, T)
+    mapped = np.load(path, mmap_mode="r")
+    np.testing.assert_allclose(a1gm.fit_tensor(mapped).impute(mapped), expected)
+
+
+def test_float32_comes_back_as_float32():
+    small = T.astype(np.float32)
+    filled = a1gm.fit_tensor(small).impute(small)
+    assert filled.dtype == np.float32
+    np.testing.assert_array_equal(filled[~HOLES], small[~HOLES])
+
+
+def test_the_input_is_not_modified():
+    before = T.copy()
+    a1gm.fit_tensor(T).impute(T)
+    np.testing.assert_array_equal(T, before)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (with_value(-1.0), NegativeValuesError, r"T\[1, 2, 3\] = -1"),
+        (with_value(np.inf), InfiniteValuesError, r"T\[1, 2, 3\] = inf"),
+        (np.full((2, 2, 2), np.nan), DataError, "no observed cell"),
+        (np.float64(3.0), DataError, "no modes"),
+        (np.zeros((2, 0, 3)), DataError, "mode 1 has no levels"),
+        (np.ones((1,) * 33), DataError, "at most 32"),
+        (T.astype(complex), NotNumericError, "complex"),
+        (T.astype(str), NotNumericError, "text"),
+        ([[1.0, 2.0], [3.0]], DataError, "different lengths"),
+        ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) is listed"),
+        ((([0, -1], [1, 1]), [1.0, 2.0]), DataError, "at least 0"),
+        ((([0], [1, 1]), [1.0, 2.0]), DataError, "lengths 1, 2"),
+        ((([5], [1]), [1.0], (2, 2)), DataError, r"shape is \(2, 2\)"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(given, error, words):
+    with pytest.raises(error, match=words):
+        a1gm.fit_tensor(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"interactions": [(0, 1, 2)]}, ParameterError, "nothing would be filled"),
+        ({"interactions": [(0, 7)]}, ParameterError, "no mode"),
+        (
+            {"interactions": ["site:yaer"], "names": ["site", "year", "month"]},
+            ParameterError,
+            "Did you mean 'year'",
+        ),
+        ({"names": ["a", "b"]}, ParameterError, "3 modes"),
+        ({"names": ["a", "a", "b"]}, ParameterError, "different"),
+        ({"weights": np.ones((2, 2))}, WeightsError, r"shape \(2, 2\)"),
+        ({"weights": -np.ones((3, 4, 5))}, WeightsError, "at least 0"),
+        ({"exposure": np.full((3, 4, 5), np.nan)}, WeightsError, "finite"),
+        ({"weights": 1.0, "exposure": 1.0}, ParameterError, "cannot be combined"),
+        ({"tol": 0.0}, ParameterError, "tol"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        a1gm.fit_tensor(T, **options)
+
+
+def test_interactions_by_name_number_and_text():
+    names = ["site", "year", "month"]
+    fits = [
+        a1gm.fit_tensor(T, given, names=names, on_undetermined="ignore")
+        for given in (
+            [("site", "year")],
+            [(0, 1)],
+            ["site:year"],
+            [("year", "site"), "site"],
+        )
+    ]
+    for found in fits:
+        assert found.margins == (("site", "year"), ("month",))
+        np.testing.assert_array_equal(found.reconstruct(), fits[0].reconstruct())
+
+
+def test_factors_multiply_to_the_table():
+    fit = a1gm.fit_tensor(T, names=["a", "b", "c"])
+    a, b, c = fit.factors.values()
+    np.testing.assert_allclose(
+        a[:, None, None] * b[:, None] * c, fit.reconstruct(), rtol=1e-12
+    )
+    assert b.sum() == pytest.approx(1.0)
+    assert c.sum() == pytest.approx(1.0)
+    assert list(fit.factors) == ["a", "b", "c"]
+
+
+def test_other_shapes_are_not_filled():
+    with pytest.raises(DataError, match="shape"):
+        a1gm.fit_tensor(T).impute(T[:2])
+
+
+def test_it_shows_itself():
+    fit = a1gm.fit_tensor(T)
+    assert "3 x 4 x 5" in repr(fit)
+    assert "<table>" in fit._repr_html_()
+    assert "dispersion" in repr(fit.uncertainty())

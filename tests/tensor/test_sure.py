@@ -1,0 +1,90 @@
+"""Errors of cells and totals, against Poisson regression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.tensor_oracle import MARGINS, design, independent, random_table
+
+import a1gm
+from a1gm.exceptions import DataError, ParameterError
+
+sm = pytest.importorskip("statsmodels.api")
+
+
+def regression(T, margins, E):
+    """Fitted values and covariance of the design's parameters, and the design."""
+    seen = np.nonzero(~np.isnan(T))
+    every = np.unravel_index(np.arange(T.size), T.shape)
+    A = design(seen, T.shape, margins)
+    basis = independent(A)
+    offset = None if E is None else np.log(E[seen])
+    model = sm.GLM(T[seen], A[:, basis], family=sm.families.Poisson(), offset=offset)
+    found = model.fit(scale="X2", tol=1e-15, maxiter=100)
+    D = design(every, T.shape, margins)[:, basis]
+    values = np.exp(D @ found.params) * (1.0 if E is None else E.ravel())
+    return values, D, found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_errors_are_those_of_poisson_regression(seed):
+    rng = np.random.default_rng(seed)
+    margins = MARGINS[seed % len(MARGINS)]
+    T = random_table(rng, (4, 5, 3), holes=0)
+    E = rng.uniform(0.5, 2.0, T.shape) if seed % 2 else None
+    fit = a1gm.fit_tensor(T, margins, exposure=E, on_undetermined="ignore")
+    u = fit.uncertainty()
+    values, D, model = regression(T, margins, E)
+    known = ~np.isnan(fit.reconstruct().ravel())
+    cells = np.unravel_index(np.arange(T.size), T.shape)
+    C = model.cov_params()
+    expected = values * np.sqrt(np.einsum("ij,jk,ik->i", D, C, D))
+    np.testing.assert_allclose(
+        fit.reconstruct().ravel()[known], values[known], rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        u.standard_error(cells)[known], expected[known], rtol=1e-8
+    )
+    assert u.dispersion == pytest.approx(model.scale, rel=1e-8)
+    missing = np.isnan(T).ravel() & known
+    for mode in range(3):
+        a = np.zeros((T.shape[mode], D.shape[1]))
+        np.add.at(a, cells[mode][missing], (values[:, None] * D)[missing])
+        of_sum = np.sqrt(np.einsum("ij,jk,ik->i", a, C, a))
+        totals = u.totals(mode)
+        some = ~np.isnan(totals.value)
+        np.testing.assert_allclose(
+            totals.se_estimation[some], of_sum[some], rtol=1e-7, atol=1e-12
+        )
+    whole = u.totals().value[0]
+    assert whole == pytest.approx(values[missing].sum(), rel=1e-9)
+
+
+def test_two_modes_have_the_errors_of_fit():
+    T = random_table(np.random.default_rng(1), (6, 5, 4), holes=0)[:, :, 0]
+    many, two = a1gm.fit_tensor(T).uncertainty(), a1gm.fit(T).uncertainty()
+    i, j = np.indices(T.shape)
+    np.testing.assert_allclose(
+        many.standard_error((i, j)), two.standard_error(i, j), rtol=1e-9
+    )
+    for found, expected in zip(many.interval(T), two.interval(T), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+    a, b = many.totals(0), two.totals("row")
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-9)
+    np.testing.assert_allclose(a.se, b.se, rtol=1e-9)
+    a, b = many.index(1), two.index()
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-9)
+    np.testing.assert_allclose(a.se, b.se, rtol=1e-8)
+
+
+def test_what_cannot_be_asked_for():
+    T = random_table(np.random.default_rng(2), (4, 4, 4), holes=0)
+    u = a1gm.fit_tensor(T, [("a", "b")], names=["a", "b", "c"]).uncertainty()
+    with pytest.raises(ParameterError, match="acts together"):
+        u.index("a")
+    with pytest.raises(ParameterError, match="'x'"):
+        u.totals("x")
+    with pytest.raises(ParameterError, match="missing"):
+        u.totals(cells="all")
+    with pytest.raises(DataError, match="degrees of freedom"):
+        a1gm.fit_tensor(np.ones((1, 1, 2))).uncertainty()
