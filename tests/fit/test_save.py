@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import zipfile
 from datetime import date, datetime, timedelta
 from functools import partial
 
@@ -13,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import skops.io
+from support.commands import run
 from support.frames import holed_table
 from ways.kinds import KINDS
 from ways.tables import TABLES
@@ -208,3 +210,50 @@ def test_names_that_make_no_column_of_one_type_are_text(backend, labels):
     names = names.to_pylist() if backend == "pyarrow" else names.to_list()
     assert len(set(map(type, names))) == 1
     assert str(names[1])[:4] == str(labels[1])[:4]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["random holes", "two blocks", "blocks beside zeros"])
+@pytest.mark.parametrize("way", ["long", "file"])
+def test_a_model_of_a_file_with_many_patterns_holds_columns(
+    tmp_path, monkeypatch, name, way
+):
+    X = pd.DataFrame(TABLES[name]).rename(columns="c{}".format)
+    X.index = [f"r{k}" for k in X.index]
+    pairs = X.rename_axis("row").reset_index().melt("row", var_name="column")
+    monkeypatch.setattr("a1gm._fit.fit.MOST_BYTES", 0)
+    if way == "long":
+        pairs = pairs.dropna()
+        pairs.to_csv(tmp_path / "a.csv", index=False)
+        keys = ("--long", "row,column,value")
+        fit = a1gm.fit_long(pairs, keys=["row", "column"], value="value")
+    else:
+        X.to_csv(tmp_path / "a.csv", index_label="row")
+        keys, fit = (), a1gm.fit(X)
+    run("fit", tmp_path / "a.csv", *keys, "-o", tmp_path / "out")
+    has_zeros = way == "long" and bool((fit.row_factor == 0.0).any())
+    with zipfile.ZipFile(tmp_path / "out" / "model.a1gm") as archive:
+        arrays = set(archive.namelist())
+    assert ({"patterns.keys.npy", "patterns.cols.npy"} & arrays) == (
+        {"patterns.cols.npy"} if has_zeros else set()
+    )
+    assert ("row_factor.npy" in arrays) == (way == "long")
+    own = a1gm.load(tmp_path / "out" / "model.a1gm")
+    for model in (own, pickle.loads(pickle.dumps(own)), loaded(own, tmp_path)):
+        assert model.shape == fit.shape
+        assert model.certificate == pytest.approx(fit.certificate, abs=1e-15)
+        assert repr(model) == repr(fit)
+        assert (model.attained, model.n_undetermined) == (
+            fit.attained,
+            fit.n_undetermined,
+        )
+        np.testing.assert_allclose(
+            model.impute(X[list(fit.col_labels)]),
+            fit.impute(X[list(fit.col_labels)]),
+            rtol=1e-12,
+        )
+        for ask in () if has_zeros else (model.uncertainty, lambda m=model: m.pattern):
+            with pytest.raises(ParameterError, match="holds the columns of a file"):
+                ask()
+        if way == "long":
+            np.testing.assert_array_equal(model.predict(pairs), fit.predict(pairs))

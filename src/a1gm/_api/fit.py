@@ -352,6 +352,7 @@ def fit_patterns(
         takes_negatives=options.negatives == "allow",
         is_weighted=getattr(here, "weights", None) is not None,
         is_exposed=getattr(here, "exposed", False),
+        in_file=in_file,
         **{
             "choice": getattr(source, "choice", None),
             "engine": LAZY_FRAMES,

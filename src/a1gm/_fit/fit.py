@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -45,18 +45,20 @@ from a1gm._fit.place import (
     FATES,
     Columns,
     Fates,
+    Totals,
     UndeterminedCells,
     decided,
     with_exposure,
 )
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
-from a1gm._fit.save import KIND, fit_to_arrays, save_model
+from a1gm._fit.save import KIND, MOST_BYTES, fit_to_arrays, save_model
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._fit.totals import fill_to_totals, totals_of
+from a1gm._observe.patterns import PatternsGone
 from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
@@ -100,8 +102,10 @@ class Solution:
         At the optimum the fitted table has the row and column sums of the observed
         cells, so 0 proves optimality.
         """
-        solved = self._solved
-        return margin_mismatch(solved.factors, solved.statistics)
+        factors, patterns = self._solved.factors, cast("Any", self._solved.statistics)
+        if isinstance(patterns, PatternsGone):
+            return factors.gap
+        return margin_mismatch(factors, patterns)
 
     @cached_property
     def cell_error(self) -> float:
@@ -819,6 +823,8 @@ class RankOneFit(Solution):
         """Write the fit to a file, to be read by ``a1gm.load``.
 
         A fit of files is saved without its rows: ``transform`` gives their factors.
+        If they have so many patterns of missing cells that these would take more than
+        16 MB, it is saved without these, too: it fills rows, and has no errors.
 
         Parameters
         ----------
@@ -832,8 +838,37 @@ class RankOneFit(Solution):
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """The fit as plain values and arrays, to be saved."""
         options = {"tol": float(self.tol), "on_undetermined": self._on_undetermined}
-        table = self._without_data()
-        return fit_to_arrays(self._solved, self._rows, table, **options)
+        table, solved, rows = self._without_data(), self._solved, self._rows
+        is_large = table.in_file and self._patterns.n_bytes > MOST_BYTES
+        # The fates of rows of zeros, which a long table has, depend on their cells.
+        is_long = table.long is not None and not self._is_plain
+        if is_large and not (is_long and bool((rows.factor == 0.0).any())):
+            solved, rows = self._without_patterns()
+        return fit_to_arrays(solved, rows, table, **options)
+
+    def _without_patterns(self) -> tuple[Solved, FitRows]:
+        """What places rows: the columns, and the rows of a long table by their keys."""
+        rows, patterns, fates = self._rows, self._patterns, self._fates
+        totals = Totals(0, 0, np.zeros(len(FATES), np.int64))
+        totals = totals if self._is_plain else fates.totals
+        counts = (*self.shape[::-1], self.pattern.n_missing, *totals)
+        margins = patterns.col_sums, patterns.exponent, patterns.n_negative
+        gone: Any = PatternsGone(*counts, *margins)
+        keeps_rows = rows.is_held and self._table.long is not None
+        component = np.zeros(0, np.int32)
+        if keeps_rows:
+            component = fates.component_of_rows(0, rows.n_rows)
+        factors = replace(
+            self._solved.factors,
+            pattern_factor=np.zeros(0),
+            pattern_scale=np.zeros(0),
+            pattern_block=component,
+            gap=self.certificate,
+            all_inside=self._is_plain,
+        )
+        found = rows.found if keeps_rows else None
+        kept = FitRows(gone, found, is_kept=keeps_rows)
+        return Solved(factors, gone, graph=fates.graph), kept
 
     def _without_data(self) -> Table:
         """The table without its data, for a fit that is saved or sent."""
@@ -864,7 +899,9 @@ class RankOneFit(Solution):
         return lines
 
     def _missing_in_words(self) -> str:
-        n = self.pattern.n_missing
+        patterns: Any = self._patterns
+        is_gone = isinstance(patterns, PatternsGone)
+        n = patterns.n_missing if is_gone else self.pattern.n_missing
         filled = f", {n - self.n_undetermined:,} with a value" if n else ""
         return f"{n:,} of {counted(math.prod(self.shape), 'cell')}{filled}"
 

@@ -21,7 +21,7 @@ from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, Sma
 from a1gm._base.words import counted
 from a1gm._fit.table import ROWS_AT_ONCE, FitRows, LazyRows
 from a1gm._kernel import kernel, threads_for, warn_if_slow
-from a1gm._observe.patterns import weighted_counts
+from a1gm._observe.patterns import PatternsGone, weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._rows.sparse import SparseRows
@@ -577,7 +577,9 @@ class Fates:
         factors, found = solved.factors, solved.components
         self.graph = ColumnGraph(factors.col_block, factors.n_blocks)
         self.component = factors.pattern_block  # or NOTHING, or ZEROS
-        if found is not None:
+        if solved.graph is not None:
+            self.graph = solved.graph
+        elif found is not None:
             self.graph = found.column_graph(self.patterns)
             nothing = np.where(self.patterns.nonempty_patterns(), ZEROS, NOTHING)
             own = np.where(found.patterns_with_data(), found.pattern, nothing)
@@ -645,6 +647,9 @@ class Fates:
     @cached_property
     def totals(self) -> Totals:
         """Counts over all rows."""
+        gone: Any = self.patterns
+        if isinstance(gone, PatternsGone):
+            return Totals(gone.n_empty_rows, gone.n_given_up, gone.fates)
         label, n = self.graph.label, self.graph.n
         cols = np.bincount(label % (n + 1), minlength=n + 1)  # last: empty columns
         with_data = np.zeros(n, np.int64)  # rows of each component
@@ -745,7 +750,7 @@ class Fates:
         zeros_before = np.zeros(n, np.int64)  # rows of zeros before that
         zeros = [0]  # before each piece
         for start, stop in self.pieces(ROWS_AT_ONCE):
-            component = self._component_of_rows(start, stop)
+            component = self.component_of_rows(start, stop)
             own = np.flatnonzero(component >= 0)
             found, at = np.unique(component[own], return_index=True)
             is_new = first[found] == n_rows
@@ -766,7 +771,7 @@ class Fates:
         def of_rows(start: int, stop: int) -> SmallInts:
             piece = start // ROWS_AT_ONCE
             rows = np.arange(piece * ROWS_AT_ONCE, stop)
-            component = self._component_of_rows(piece * ROWS_AT_ONCE, stop)
+            component = self.component_of_rows(piece * ROWS_AT_ONCE, stop)
             is_zero = component == ZEROS
             count = zeros[piece] + np.cumsum(is_zero) - 1
             own = count + np.searchsorted(firsts, rows)
@@ -776,7 +781,7 @@ class Fates:
         lazy = LazyRows(n_rows, of_rows, np.int32)
         return np.asarray(lazy) if self.rows.is_held else lazy, number[label]
 
-    def _component_of_rows(self, start: int, stop: int) -> SmallInts:
+    def component_of_rows(self, start: int, stop: int) -> SmallInts:
         """Component of each of some rows, or NOTHING, or ZEROS."""
         patterns, is_zero = self.rows.read(start, stop)
         component = self.component[patterns]

@@ -28,10 +28,10 @@ from a1gm._observe.codec import (
     to_arrays,
     write_archive,
 )
-from a1gm._observe.patterns import Patterns
+from a1gm._observe.patterns import Patterns, PatternsGone
 from a1gm._rows.columns import Choice
 from a1gm._rows.long import Side, labels_of
-from a1gm._solve.components import Components
+from a1gm._solve.components import ColumnGraph, Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import FileFormatError, MissingFileError
@@ -55,6 +55,7 @@ class ManyParts(NamedTuple):
 #: What makes a fit of content and arrays, by kind.
 Readers: TypeAlias = dict[str, Callable[[dict[str, Any], dict[str, AnyArray]], Any]]
 _need = partial(need, "a fit")
+MOST_BYTES = 1 << 24  # of the patterns of a fit of files
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 TRUTHS = ("takes_negatives", "is_weighted", "is_exposed")
 PLAIN = ("absent", "backend", *TRUTHS, *STATISTICS)
@@ -93,13 +94,14 @@ def fit_to_arrays(
         "n_rows": int(rows.n_rows),
     }
     arrays: dict[str, AnyArray] = {}
-    parts = {"factors": solved.factors, "patterns": solved.statistics}
+    parts: dict[str, Any] = {"factors": solved.factors, "patterns": solved.statistics}
     if is_held:
         arrays["row_factor"] = rows.factor
     else:
         parts["patterns"] = replace(solved.statistics, pattern_of_row=None)
-    if solved.components is not None:
-        parts["components"] = solved.components
+    for name in ("components", "graph"):
+        if getattr(solved, name) is not None:
+            parts[name] = getattr(solved, name)
     for part, value in parts.items():
         content[part] = to_arrays(part, value, arrays)
     return content, arrays
@@ -163,19 +165,49 @@ def _parts_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
     factors = from_arrays("factors", Factors, content, arrays)
-    patterns = from_arrays("patterns", Patterns, content, arrays)
-    signed = patterns.n_negative > 0
-    patterns.check(signed=signed)
-    _check_factors(factors, patterns.n_patterns, patterns.n_cols, signed=signed)
-    components = _components_of(content, arrays, patterns)
-    rows = _rows_of(arrays, patterns, n_rows, signed=signed)
+    patterns: Any
+    if "graph" in content:
+        solved, rows = _columns_of(content, arrays, factors, n_rows)
+        patterns = solved.statistics
+    else:
+        patterns = from_arrays("patterns", Patterns, content, arrays)
+        signed = patterns.n_negative > 0
+        patterns.check(signed=signed)
+        _check_factors(factors, patterns.n_patterns, patterns.n_cols, signed=signed)
+        solved = Solved(factors, patterns, _components_of(content, arrays, patterns))
+        rows = _rows_of(arrays, patterns, n_rows, signed=signed)
     table = _table_of(content["table"], content["labels"], n_rows, patterns.n_cols)
     options = content["options"]
     _need(set(options) == {"tol", "on_undetermined"}, "options")
     tol, how = options["tol"], options["on_undetermined"]
     _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
     _need(how in ("warn", "raise", "ignore"), "on_undetermined")
-    return Solved(factors, patterns, components), rows, table, options
+    return solved, rows, table, options
+
+
+def _columns_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray], factors: Factors, n_rows: int
+) -> tuple[Solved, FitRows]:
+    """Read a model of columns, which may have the rows of a long table as well."""
+    gone: Any = from_arrays("patterns", PatternsGone, content, arrays)
+    graph = from_arrays("graph", ColumnGraph, content, arrays)
+    gone.check()
+    _need(gone.n_rows == n_rows, "the number of rows")
+    m, signed, found = gone.n_cols, gone.n_negative > 0, arrays.get("row_factor")
+    none = np.zeros(0, np.int32)
+    _check_factors(replace(factors, pattern_block=none), 0, m, signed=signed)
+    _need(is_count(graph.n), "graph.n")
+    _need_labels(graph.label, m, graph.n, "graph.label")
+    edges = graph.edges
+    _need(is_array(edges, "i4", (len(edges), 2)), "graph.edges")
+    _need(not ((edges < 0) | (edges >= graph.n)).any(), "graph.edges")
+    component = factors.pattern_block
+    n = 0 if found is None else n_rows
+    _need_labels(component, n, graph.n, "pattern_block", least=-2)
+    if found is not None:
+        _check_numbers(found, n_rows, "row_factor", signed=signed)
+    rows = FitRows(gone, found, is_kept=found is not None)
+    return Solved(factors, gone, graph=graph), rows
 
 
 def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
@@ -308,6 +340,6 @@ def _rows_of(
     return FitRows(patterns, arrays["row_factor"])
 
 
-def _need_labels(labels: Any, n: int, most: int, name: str) -> None:
+def _need_labels(labels: Any, n: int, most: int, name: str, least: int = -1) -> None:
     _need(is_array(labels, "i4", (n,)), name)
-    _need(not n or bool(labels.min() >= -1 and labels.max() < most), name)
+    _need(not n or bool(labels.min() >= least and labels.max() < most), name)

@@ -63,6 +63,7 @@ class Table:
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     choice: Choice | None = None
+    in_file: bool = False  # what is saved may leave out its rows, and patterns
 
     @property
     def weights(self) -> Any:

@@ -23,6 +23,7 @@ from a1gm._base.bits import (
 from a1gm._base.checks import is_array, is_count, need
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._kernel import kernel
+from a1gm.exceptions import ParameterError
 
 CELLS_AT_ONCE = 1 << 20
 _need = partial(need, "a table of patterns")
@@ -85,6 +86,13 @@ class Patterns:
     def is_mask(self) -> bool:
         """Whether margins and bits are kept, and no sums of cells."""
         return self.keys is not None and self.sums is None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the arrays, without those that have a number for each row."""
+        of_rows = self.sum_of_row, self.pattern_of_row
+        arrays = [a for a in vars(self).values() if isinstance(a, np.ndarray)]
+        return sum(a.nbytes for a in arrays if not any(a is x for x in of_rows))
 
     def row_of(self, pattern: int) -> int:
         """Return the first row of a pattern."""
@@ -410,6 +418,48 @@ class Patterns:
         if zero_counts is not None and sums is not None:
             zero = np.bincount(of_row[sums == 0.0], minlength=n)
             _need(np.array_equal(zero, zero_counts), "zero_counts")
+
+
+@dataclass
+class PatternsGone:
+    """What a model of columns keeps in place of many patterns: counts and margins.
+
+    Whatever needs the patterns themselves is refused.
+    """
+
+    n_cols: int
+    n_rows: int
+    n_missing: int
+    n_empty_rows: int
+    n_given_up: int  # observed zeros between components
+    fates: Any  # missing cells of each fate
+    col_sums: Any
+    exponent: int
+    n_negative: int
+    squares: Any = None
+    pattern_of_row: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ParameterError(
+            "This model holds the columns of a file, without the patterns of its "
+            "missing cells, which were many: it places and fills rows, and has no "
+            "errors and no fates of the file's cells. Fit the file again for these."
+        )
+
+    def check(self) -> None:
+        """Raise ValueError if the values do not fit together; they may be foreign."""
+        _need(is_count(self.n_cols, 1, 2**31), "the number of columns")
+        for name in ("n_rows", "n_missing", "n_empty_rows", "n_given_up", "n_negative"):
+            _need(is_count(getattr(self, name)), name)
+        _need(is_array(self.fates, "i8", (5,)) and not (self.fates < 0).any(), "fates")
+        sums = self.col_sums
+        _need(is_array(sums, "f8", (self.n_cols,)), "col_sums")
+        _need(np.isfinite(sums).all(), "col_sums")
+        _need(self.n_negative > 0 or not (sums < 0.0).any(), "a sum below zero")
+        _need(is_count(self.exponent, -2047, 2048), "exponent")
+        _need(self.squares is None and self.pattern_of_row is None, "squares")
 
 
 def pairs_of(

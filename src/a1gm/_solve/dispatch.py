@@ -22,7 +22,12 @@ from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.components import Components, find_components, separate_zero_sums
+from a1gm._solve.components import (
+    ColumnGraph,
+    Components,
+    find_components,
+    separate_zero_sums,
+)
 from a1gm._solve.expand import (
     CANCELLED,
     expand_factors,
@@ -57,6 +62,7 @@ class Solved:
     factors: Factors
     statistics: Patterns
     components: Components | None = None
+    graph: ColumnGraph | None = None  # of a model of columns, whose patterns are gone
 
     @property
     def is_plain(self) -> bool:

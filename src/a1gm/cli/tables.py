@@ -142,6 +142,7 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
     else:
         with progress_bar(f"Fitting {long.files.name}", quiet=options.quiet):
             fits = fit_long(**given)
+        fits._table.in_file = True
         n_rows, n_cols = fits.shape
         size = f"{counted(n_rows, 'value')} of {row!r} × {n_cols:,} of {column!r}"
     describe_long(long, size, options)
