@@ -546,7 +546,7 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """Rank 1 against simpler guesses at the hidden cells of a table."""
+    """Rank 1 against simpler guesses at hidden cells. Made by ``a1gm.assess``."""
 
     #: 1 - mean absolute error of rank 1 / that of the column means, each column in
     #: units of its own standard deviation: above 0 rank 1 is better.
