@@ -431,6 +431,12 @@ def fill_file(
     if how["interval"] is not None:
         check_level(how["interval"], "interval")
     check_rounding(how["round"])
+    if not isinstance(fit, RankOneFit | None):
+        raise ParameterError(
+            "A file is filled by the fit of one table, and this is a "
+            f"{type(fit).__name__}. Pass one of its fits: a1gm.load(path)[key], or the "
+            "file that a1gm.load(path)[key].save(new_path) writes."
+        )
     found = find_files(src)
     beside = [path for given in (weighting[1], *totals) for path in paths_in(given)]
     check_place(found, dst, beside, overwrite=how["overwrite"])
