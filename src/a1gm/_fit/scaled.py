@@ -109,7 +109,9 @@ class ScaledTable:
 
     def _values(self, i: Ints, j: Ints) -> Floats:
         """Values of cells, known ones included."""
-        cells = self._free(i, j, cells_at(self._A, i, j))
+        is_own = not len(self._known[0]) and len(i) == getattr(self._A, "nnz", -1)
+        seed = self._A.data if is_own else cells_at(self._A, i, j)
+        cells = self._free(i, j, seed)
         at, place = self._known_places
         if len(place):
             wanted = i * self.shape[1] + j

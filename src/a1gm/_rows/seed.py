@@ -147,6 +147,8 @@ def blank(rows: AnyRows, i: Ints, j: Ints) -> AnyRows:
         cells = np.broadcast_to(np.nan, (rows.n_rows, rows.n_cols))
         parts: Any = [(cells, None, None, 0)]
         return replace(rows, parts=parts, cut=None, steps=(), is_float64=False)
+    if not len(i):
+        return rows.with_values(np.full(len(rows.values), np.nan))
     m = rows.n_cols
     places = np.union1d(rows.row_of_cell * m + rows.cols, i * m + j)
     counts = np.bincount(places // m, minlength=rows.n_rows)

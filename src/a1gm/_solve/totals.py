@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.bits import pack_bits
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Solver
+from a1gm._kernel import kernel, threads_for
 from a1gm._observe.patterns import pairs_of
 from a1gm._rows.seed import cells_at
 from a1gm._solve.cell_error import SETTLED, Network
@@ -24,6 +26,7 @@ from a1gm._solve.scaling import precision_for
 from a1gm._solve.transport import Cut, Transport
 from a1gm._solve.units import Units
 
+AT_ONCE, QUICK_SWEEPS = 1 << 18, 60  # cells, and sweeps, of one call of the kernel
 PATIENCE = 400  # sweeps: listing the cells of a seed for Newton costs as much
 POLISHED = 2e-16
 LAST_SWEEPS = 8
@@ -192,6 +195,9 @@ class _Problem:
         tol = min(tol, precision_for(n, m))
         budget = min(PATIENCE, max_iter)
         if start is None:
+            found = self._at_once(tol, max_iter)
+            if found is not None:
+                return found
             start = self.c / max(self.c.max(), 1e-300)
         fine = tol if n * m > ENOUGH_CELLS else POLISHED
         w, h, sweeps, gap = sweep(self.A, self.r, self.c, start, tol, fine, budget)
@@ -202,6 +208,21 @@ class _Problem:
                 rows = np.where(self.r > 0.0, 0, -1).astype(np.int32)
                 return Scaled(w, h, rows, block, gap, step, "scaling", sweeps)
         return self._by_cells(h, sweeps, tol, max_iter)
+
+    def _at_once(self, tol: float, max_iter: int) -> Scaled | None:
+        """One call of the kernel for a large seed that is quick to scale."""
+        A = self.A
+        if not isinstance(A, np.ndarray) or A.size < AT_ONCE:
+            return None
+        threads = threads_for(A.size, None)
+        args: Any = pack_bits(A > 0.0), [(A, None, None, 0)], self.r, self.c, tol
+        found = kernel.solve_bits(*args, min(QUICK_SWEEPS, max_iter), threads)
+        if found is None or found[-1] > SETTLED:
+            return None
+        w, _, h, sweeps, _, gap, step = found
+        blocks = [np.where(t > 0.0, 0, -1).astype(np.int32) for t in (self.r, self.c)]
+        w, h = np.where(self.r > 0.0, w, 0.0), np.where(self.c > 0.0, h, 0.0)
+        return Scaled(w, h, blocks[0], blocks[1], gap, step, "scaling", sweeps)
 
     def _by_cells(self, h: Floats, sweeps: int, tol: float, max_iter: int) -> Scaled:
         if self.X is None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats
+from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._rows.seed import Cells
 
 WHOLE = 1e-14  # relative: decimals that were added up are that near
@@ -64,25 +63,27 @@ def in_units(totals_of: tuple[Floats, Floats], known: Cells) -> Units:
             whole = np.rint(np.nan_to_num(totals) * float(scale)).astype(np.int64)
             left.append(_with_unknown(totals, (whole - of_known).tolist()))
         return Units(left[0], left[1], [0] * len(r), [0] * len(c), scale)
-    sides, errors = [], []
-    for totals, places in ((r, i), (c, j)):
-        order = np.argsort(places, kind="stable")
-        ends = np.cumsum(np.bincount(places, minlength=len(totals)))[:-1]
-        parts = np.split(-x[order], ends)
-        sizes = [
-            (SCALED if len(part) else ROUNDING) * max(total, -math.fsum(part))
-            for total, part in zip(np.nan_to_num(totals).tolist(), parts, strict=True)
-        ]
-        needs = np.array(
-            [
-                math.fsum([total, *part])
-                for total, part in zip(totals, parts, strict=True)
-            ]
-        )
-        needs[np.abs(needs) <= np.where(len(x) > 0, sizes, 0.0)] = 0.0
-        sides.append(needs)
-        errors.append(np.array(sizes))
-    return _in_powers(*sides, *errors)
+    sides = [_less(totals, places, x) for totals, places in ((r, i), (c, j))]
+    return _in_powers(*(needs for needs, _ in sides), *(error for _, error in sides))
+
+
+def _less(totals: Floats, places: Ints, x: Floats) -> tuple[Floats, Floats]:
+    """Totals minus the cells ``x`` at places, and what they may be off by."""
+    if not len(x):
+        return totals, ROUNDING * np.nan_to_num(totals)
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(np.bincount(places, minlength=len(totals)))[:-1]
+    parts = [part.tolist() for part in np.split(-x[order], ends)]
+    needs = np.array(list(map(math.fsum, map(_join, totals.tolist(), parts))))
+    sums = np.array([-math.fsum(part) for part in parts])
+    share = np.where([bool(part) for part in parts], SCALED, ROUNDING)
+    error: Floats = share * np.fmax(totals, sums)
+    needs[np.abs(needs) <= error] = 0.0
+    return needs, error
+
+
+def _join(total: float, part: list[float]) -> list[float]:
+    return [total, *part]
 
 
 def _digits(values: Floats) -> int | None:
@@ -106,17 +107,20 @@ def _with_unknown(totals: Floats, units: list[int]) -> list[int | None]:
 def _in_powers(r: Floats, c: Floats, row_error: Floats, col_error: Floats) -> Units:
     """Multiples of a power of two, of which nothing is lost."""
     known = np.nan_to_num(np.concatenate([r, c]))
-    mantissa, exponent = np.frexp(known)
+    exponent = np.frexp(known)[1]
     shift = 53 - int(exponent[known != 0.0].min(initial=0))
     num, den = (2**shift, 1) if shift >= 0 else (1, 2**-shift)
-    units = [
-        int(m) << int(e) if m else 0
-        for m, e in zip(np.ldexp(mantissa, 53), exponent + shift - 53, strict=True)
-    ]
-    errors = [
-        [int(Fraction(e) * num / den) for e in error.tolist()]
-        for error in (row_error, col_error)
-    ]
+    units, errors = (
+        _times_power(x, shift) for x in (known, np.concatenate([row_error, col_error]))
+    )
     n = len(r)
     sides = _with_unknown(r, units[:n]), _with_unknown(c, units[n:])
-    return Units(*sides, errors[0], errors[1], num, den)
+    return Units(*sides, errors[:n], errors[n:], num, den)
+
+
+def _times_power(x: Floats, shift: int) -> list[int]:
+    """Whole parts of x times 2**shift."""
+    mantissa, exponent = np.frexp(x)
+    whole = np.ldexp(mantissa, 53).astype(np.int64).tolist()
+    moves = (exponent + (shift - 53)).tolist()
+    return [m << k if k >= 0 else m >> -k for m, k in zip(whole, moves, strict=True)]
