@@ -301,8 +301,9 @@ def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Boo
     i, j = (k.astype(np.int32) for k in np.divmod(at, m))
     # A tree of positive cells stays, of those that come last in this order.
     positive = np.flatnonzero(cells[i, j] > 0.0)
-    edges = len(at) - positive, (i[positive], n + j[positive])
-    tree = minimum_spanning_tree(csr_array(edges, shape=(n + m, n + m))).tocoo()
+    late = (len(at) - positive).astype(np.float64)
+    edges = i[positive], n + j[positive]
+    tree = minimum_spanning_tree(csr_array((late, edges), shape=(n + m, n + m))).tocoo()
     free = _within_components(cells, tree.row, tree.col)
     free[tree.row, tree.col - n] = False
     hidden = np.zeros(n * m, bool)
@@ -546,32 +547,60 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """Rank 1 against simpler guesses at hidden cells. Made by ``a1gm.assess``."""
+    """Rank 1 against simpler guesses at hidden cells. Made by ``a1gm.assess``.
 
-    #: 1 - mean absolute error of rank 1 / that of the column means, each column in
-    #: units of its own standard deviation: above 0 rank 1 is better.
+    Attributes
+    ----------
+    skill : float
+        1 - mean absolute error of rank 1 / that of the column means, each column in
+        units of its own standard deviation: above 0 rank 1 is better.
+    skill_error : float
+        Its standard error, roughly.
+    coverage : float
+        Share of the hidden cells within their intervals; NaN without intervals.
+    coverage_by_size : tuple of float
+        That of each quarter of these cells, from the smallest fills to the largest;
+        empty for fewer than 40 cells.
+    scores : dict
+        ``Score(deviance, mean_absolute_error)`` of each method.
+    n_hidden : int
+        Hidden cells, in all repeats.
+    level : float
+        Level of the intervals.
+    rival : str
+        The best of the other methods.
+    lead : float
+        The skill against the rival.
+    may_be_chance : bool
+        Whether other hidden cells may well have shown the opposite: the lead is within
+        two standard errors of 0, or fewer than 10 different cells were hidden.
+    no_intervals : str
+        Reason why some fits had no intervals; else empty.
+    n_rows : tuple of int
+        Rows that were judged, and rows of the table.
+    autocorrelation : float
+        Correlation of the residuals of neighbouring cells in a row; NaN where columns
+        are not ordered, and for fewer than 100 such pairs.
+    groups : dict
+        With ``by``: the assessment of each group.
+    failed : dict
+        With ``by``: the errors of groups that could not be judged.
+    """
+
     skill: float
-    skill_error: float  #: Its standard error, roughly.
-    coverage: float  #: Share of the hidden cells within their intervals, or NaN.
-    #: That of each quarter of these cells, from the smallest fills to the largest;
-    #: empty for fewer than 40 cells.
+    skill_error: float
+    coverage: float
     coverage_by_size: tuple[float, ...]
-    scores: dict[str, Score]  #: ``Score(deviance, mean_absolute_error)`` by method.
-    n_hidden: int  #: Hidden cells, in all repeats.
-    level: float  #: Level of the intervals.
-    rival: str  #: The best of the other methods.
-    lead: float  #: The skill against the rival.
-    #: Whether other hidden cells may well have shown the opposite: the lead is within
-    #: two standard errors of 0, or fewer than 10 different cells were hidden.
+    scores: dict[str, Score]
+    n_hidden: int
+    level: float
+    rival: str
+    lead: float
     may_be_chance: bool
-    no_intervals: str = ""  #: Reason why some fits had no intervals.
-    n_rows: tuple[int, int] = (0, 0)  #: Rows that were judged, and rows of the table.
-    #: Correlation of the residuals of neighbouring cells in a row; NaN where columns
-    #: are not ordered, and for fewer than 100 such pairs.
+    no_intervals: str = ""
+    n_rows: tuple[int, int] = (0, 0)
     autocorrelation: float = math.nan
-    #: With ``by``: the assessment of each group.
     groups: dict[Any, Assessment] = field(default_factory=dict)
-    #: With ``by``: the errors of groups that could not be judged.
     failed: dict[Any, A1gmError] = field(default_factory=dict)
 
     @property
