@@ -153,6 +153,15 @@ def test_20_000_hidden_cells_give_the_verdict_of_all(kind, monkeypatch):
     assert some.coverage == pytest.approx(every.coverage, abs=0.01)
 
 
+def test_a_verdict_from_five_cells_is_not_sure():
+    X = np.outer(np.arange(1.0, 8.0), np.arange(1.0, 8.0))
+    found = a1gm.assess(X, hide=0.1, repeats=1, random_state=0)
+    assert found.n_hidden == 5
+    assert found.may_be_chance
+    assert "which may be chance" in found.headline
+    assert not a1gm.assess(X, random_state=0).may_be_chance
+
+
 # ----------------------------------------------------------------- ordered columns
 MONTHS = [f"2024-{month:02d}" for month in range(1, 13)]
 

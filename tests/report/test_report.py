@@ -105,6 +105,45 @@ def test_a_large_table_stays_small(monkeypatch):
     assert re.search(r"Judged: (1,0\d\d|9\d\d) of 20,000 rows, drawn at random", page)
 
 
+def test_the_page_is_about_a_sample_of_the_rows():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 300), rng.gamma(3, 1, 6))).astype(float)
+    X[rng.random(X.shape) < 0.1] = nan
+    fit, E = a1gm.fit(X, exposure=np.full((300, 6), 2.0)), np.full((300, 6), 2.0)
+    page = report_html(X, fit, sample=40)
+    assert "This page is about 40 of the 300 rows, drawn at random" in page
+    expected = a1gm.assess(X, sample=40, random_state=0, exposure=E)
+    assert expected.comparison[1:] in page
+    assert "<strong>40 × 6</strong>" in page
+    assert report_html(None, fit, sample=40) == page
+    with pytest.raises(ParameterError, match="sample must be a whole number >= 2"):
+        report_html(X, fit, sample=1)
+    assert "This page is about" not in report_html(X, fit)
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_a_long_fit_has_a_page(name):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 30), rng.gamma(3, 1, 6))).astype(float)
+    frame = pd.DataFrame(X, columns=range(2001, 2007)).rename_axis("shop")
+    frame = frame.reset_index().melt("shop", var_name="year", value_name="sales")
+    frame = frame.sample(frac=0.9, random_state=0).assign(v=2.0)
+    long = {"keys": ["shop", "year"], "value": "sales", name: "v"}
+    page = report_html(None, a1gm.fit_long(frame, **long))
+    found = a1gm.assess(frame, random_state=0, **long)
+    assert f'<p class="head">{found.headline}.</p>' in page
+    assert "last value" in page
+
+
+def test_a_loaded_fit_needs_its_table(tmp_path):
+    X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    a1gm.fit(X).save(tmp_path / "model.a1gm")
+    fit = a1gm.load(tmp_path / "model.a1gm")
+    with pytest.raises(ParameterError, match="has not kept its table"):
+        report_html(None, fit)
+    assert "exactly" in report_html(X, fit)
+
+
 def test_a_fit_of_a_file_brings_its_warnings(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("shop,city,a,b\nA,Ulm,1,2\nB,Ulm,2,\nC,Ulm,5,9\ntotal,,8,11\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from a1gm._fit.place import FATES
 from a1gm._rows.files.table import row_names
 from a1gm._rows.labels import follow_in_order, plain_text
 from a1gm._rows.rows import table_of
+from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import with_weights
 from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ class Findings:
         own = _row_labels(fit, chosen) if row_names is None else None
         rows = _names(row_names, own, chosen, n_rows, "row")
         cells = read_rows(source, chosen)
-        if len(chosen) < n_rows:
+        # Weights of listed cells are not those of a dense table.
+        if len(chosen) < n_rows or isinstance(fit._table.weights, SparseRows):
             fit = _fit_rows(fit, cells, chosen)
         return cls(cells, fit, rows, columns, follow_in_order(labels), n_rows)
 
@@ -300,8 +303,10 @@ def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
     source = table_of(cells)
     if table.weights is not None:
         V = read_rows(table.weights, rows)
-        V = V if fit.has_exposure else np.nan_to_num(V)
-        source = replace(source, weights=table_of(V), exposed=table.is_exposed)
+        if fit.has_exposure:
+            source = with_weights(source, "exposure", V)
+        else:
+            source = with_weights(source, "weights", np.nan_to_num(V))
     options = FitOptions("allow" if table.takes_negatives else "raise", "ignore")
     return fit_rows(source, options, policy=None)
 
