@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from a1gm.exceptions import (
     DataError,
     DataHintWarning,
     EmptyLineWarning,
+    FileFormatError,
     LabelError,
     NegativeValuesError,
     NotNumericError,
@@ -449,3 +452,21 @@ def test_many_fits_are_saved_in_one_file(tmp_path):
         none = a1gm.fit_many([[[nan]]])
     with pytest.raises(ParameterError, match="nothing to save"):
         none.save(tmp_path / "none.a1gm")
+
+
+@pytest.mark.parametrize("name", ["fits", "shapes", "keys", "sides", "failed", "value"])
+def test_a_file_of_many_fits_that_lacks_a_part_is_refused(name, tmp_path):
+    a1gm.fit_many(stack_of(2)).save(tmp_path / "many.a1gm")
+    with zipfile.ZipFile(tmp_path / "many.a1gm") as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    header = json.loads(entries["header.json"])
+    for broken in (None, [], "x", {"0": 1}):
+        content = {**header["content"], name: broken}
+        if content == header["content"]:
+            continue
+        entries["header.json"] = json.dumps({**header, "content": content}).encode()
+        with zipfile.ZipFile(tmp_path / "broken.a1gm", "w") as archive:
+            for entry, data in entries.items():
+                archive.writestr(zipfile.ZipInfo(entry), data)
+        with pytest.raises(FileFormatError, match="is refused"):
+            a1gm.load(tmp_path / "broken.a1gm")

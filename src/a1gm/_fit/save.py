@@ -232,7 +232,7 @@ def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
         size = [rows.n_rows, solved.statistics.n_cols]
         _need(lengths[:, k].tolist() == size, "the sizes of tables")
     plain["failed"] = {int(k): str(why) for k, why in plain["failed"].items()}
-    _need(fits.keys() | plain["failed"].keys() == set(range(n)), "failed")
+    _need(sorted([*fits, *plain["failed"]]) == list(range(n)), "failed")
     return ManyParts(fits, keys, sides, plain)
 
 
