@@ -298,7 +298,7 @@ class Lookup:
     @property
     def names(self) -> Any:
         """The labels, or the positions where there are none."""
-        return np.arange(self.n) if self.labels is None else self.labels
+        return range(self.n) if self.labels is None else self.labels
 
     @cached_property
     def _every_position(self) -> dict[str, int]:
