@@ -26,6 +26,9 @@ from a1gm._rows.rows import Rows, check_values
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import Weighting, weights_or_exposure, with_weights
 from a1gm.exceptions import A1gmError, DataError, ParameterError
+from a1gm.tensor.assess import assess_margins
+from a1gm.tensor.long import cells_of_long
+from a1gm.tensor.read import read_cells
 
 Hide: TypeAlias = float | Literal["last"]
 METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
@@ -49,6 +52,7 @@ def assess(
     keys: Sequence[Any] | None = None,
     value: Any = None,
     by: Any = None,
+    interactions: Any = None,
     weights: Any = None,
     exposure: Any = None,
     duplicates: Duplicates = "raise",
@@ -59,7 +63,7 @@ def assess(
     negatives: Negatives = "raise",
     level: float = 0.95,
     sample: int | None = None,
-) -> Assessment:
+) -> Any:
     """Hide known cells, fit the rest, and compare the fills with simpler guesses.
 
     Parameters
@@ -80,6 +84,11 @@ def assess(
         The columns of a long frame that identify one of many tables, as for
         ``a1gm.fit_groups``: the result is about all of them, and its ``groups`` are
         those of each.
+    interactions : "all", or sequence of tuples of modes, optional
+        For an array of more than two modes, or a long frame with three keys or more:
+        which sets of margins to compare, as in ``a1gm.fit_tensor``, beside one factor
+        per mode; "all" for every set of pairs of modes. Only ``hide``, ``repeats`` and
+        ``random_state`` are used beside it.
     weights, exposure : table of shape (n_rows, n_cols), or name, optional
         As for ``a1gm.fit`` and ``a1gm.fit_long``. The rest is fitted with those of its
         cells. Means are weighted by ``weights``, and so are deviance and mean absolute
@@ -103,7 +112,9 @@ def assess(
     Returns
     -------
     Assessment
-        ``skill``, ``coverage``, ``scores``, and a ``verdict`` in one sentence.
+        ``skill``, ``coverage``, ``scores``, and a ``verdict`` in one sentence. For more
+        than two modes a ``TensorAssessment``: ``scores`` by set of margins, ``best``,
+        ``verdict``.
 
     Raises
     ------
@@ -127,6 +138,15 @@ def assess(
     """
     trial = Trial(hide, repeats, random_state, ordered, negatives, level, sample)
     weighting = weights_or_exposure(weights, exposure)
+    if interactions is not None or getattr(X, "ndim", 2) > 2 or len(keys or ()) > 2:
+        if by is not None:
+            raise ParameterError("by= is for tables of two keys.")
+        if keys is None:
+            cells = read_cells(X, None, weights, exposure)
+        else:
+            check_long(duplicates, weighting, negatives)
+            cells, _ = cells_of_long(read_long(X, keys, value, weighting), duplicates)
+        return assess_margins(cells, interactions, hide, repeats, random_state)
     if keys is None and value is None and by is None:
         options = ColumnOptions(id, columns, exclude)
         table = _read_wide(X, options, weighting, negatives)

@@ -81,9 +81,14 @@ def fit_tensor(
 
 
 def fit_cells(
-    cells: Cells, interactions: Any, options: FitOptions, long: Long | None = None
+    cells: Cells,
+    interactions: Any,
+    options: FitOptions,
+    long: Long | None = None,
+    *,
+    is_quiet: bool = False,
 ) -> TensorFit:
-    """Fit cells that were read."""
+    """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels, problem, exponent = problem_of(cells, groups, options.n_threads)
     known = Known(problem)
@@ -106,7 +111,8 @@ def fit_cells(
         on_undetermined=options.on_undetermined,
         long=long,
     )
-    _warn_about(fit)
+    if not is_quiet:
+        _warn_about(fit)
     return fit
 
 

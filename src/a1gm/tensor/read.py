@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, did_you_mean, listed
 from a1gm._rows.labels import label_at
 from a1gm._rows.rows import as_kernel_array, check_values
@@ -54,6 +54,15 @@ class Cells:
     def position(self, at: int) -> tuple[int, int]:
         """Row and column of a cell in the list."""
         return at, 0
+
+    def only(self, chosen: Bools) -> Cells:
+        """Some of the cells."""
+        return replace(
+            self,
+            index=tuple(k[chosen] for k in self.index),
+            values=self.values[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
+        )
 
     def check(self) -> None:
         """Raise for cells, weights and shapes that cannot be fitted."""
@@ -255,8 +264,10 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
     """
     found: list[Margin] = []
     for given in () if interactions is None else interactions:
-        members = given if isinstance(given, tuple | list) else (given,)
-        if isinstance(given, str) and given not in modes:
+        is_mode = isinstance(given, Hashable) and given in modes
+        is_set = isinstance(given, tuple | list) and not is_mode
+        members = given if is_set else (given,)
+        if isinstance(given, str) and not is_mode:
             members = given.split(":")
         found.append(tuple(sorted({_mode_of(one, modes) for one in members})))
     if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):

@@ -1,0 +1,84 @@
+"""Sets of margins on the same hidden cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import a1gm
+from a1gm.exceptions import DataError, ParameterError
+
+
+def counts(seed=0):
+    """Sites with seasons of their own, in years of one factor."""
+    rng = np.random.default_rng(seed)
+    seasons = rng.gamma(2.0, 20.0, (6, 1, 12))
+    return rng.poisson(seasons * rng.gamma(20.0, 0.05, (1, 8, 1))).astype(float)
+
+
+def test_the_margins_that_made_the_table_are_best():
+    found = a1gm.assess(counts(), interactions="all", random_state=0)
+    assert found.best == "{0, 2} {1}"
+    assert found.scores[found.best].skill > 0.5
+    assert len(found.scores) == 8
+    assert found.n_hidden == 5 * round(0.1 * 6 * 8 * 12)
+    assert found.verdict.startswith("{0, 2} {1} is best")
+
+
+def test_scores_are_those_of_fits_of_the_rest():
+    T = counts()
+    found = a1gm.assess(T, interactions=[(0, 2)], repeats=1, random_state=3)
+    rng = np.random.default_rng(3)
+    hidden = np.zeros(T.size, bool)
+    hidden[rng.choice(T.size, round(0.1 * T.size), replace=False)] = True
+    left = np.where(hidden.reshape(T.shape), np.nan, T)
+    x = T.ravel()[hidden]
+    guess = a1gm.fit_tensor(left, [(0, 2)]).reconstruct().ravel()[hidden]
+    means = [np.nanmean(left, axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
+    index = np.unravel_index(np.flatnonzero(hidden), T.shape)
+    off = [np.abs(x - mean[k]).mean() for mean, k in zip(means, index, strict=True)]
+    score = found.scores["{0, 2} {1}"]
+    assert score.mean_absolute_error == pytest.approx(np.abs(x - guess).mean())
+    assert score.skill == pytest.approx(1 - np.abs(x - guess).mean() / min(off))
+    assert found.means_of == int(np.argmin(off))
+
+
+def test_a_long_frame_says_the_same():
+    T = counts()
+    index = np.indices(T.shape).reshape(3, -1)
+    frame = pd.DataFrame(dict(zip(["site", "year", "month"], index, strict=True)))
+    frame["n"] = T.ravel()
+    found = a1gm.assess(
+        frame,
+        keys=["site", "year", "month"],
+        value="n",
+        interactions="all",
+        random_state=0,
+    )
+    other = a1gm.assess(T, interactions="all", random_state=0)
+    assert found.best == "{site, month} {year}"
+    assert [s.skill for s in found.scores.values()] == pytest.approx(
+        [s.skill for s in other.scores.values()]
+    )
+    assert "skill" in found.to_frame().columns
+    assert "<table>" in found._repr_html_()
+
+
+def test_what_cannot_be_judged():
+    with pytest.raises(ParameterError, match="share"):
+        a1gm.assess(counts(), hide="last")
+    with pytest.raises(ParameterError, match="sets of pairs"):
+        a1gm.assess(np.ones((2,) * 5), interactions="all")
+    with pytest.raises(DataError, match="too few"):
+        a1gm.assess(np.ones((1, 1, 2)))
+
+
+def test_modes_may_have_numbers_for_names():
+    T = counts()
+    index = np.indices(T.shape).reshape(3, -1)
+    frame = pd.DataFrame({2: index[0], 0: index[1], 1: index[2], "n": T.ravel()})
+    found = a1gm.assess(
+        frame, keys=[2, 0, 1], value="n", interactions="all", random_state=0
+    )
+    assert found.best == "{2, 1} {0}"
