@@ -403,6 +403,10 @@ def test_rounding_keeps_totals(seed):
     assert near <= 0.5 * (len(r) + len(c))
 
 
+def test_rounding_a_seed_of_zeros():
+    assert not a1gm.scale(np.zeros((2, 2)), [0, 0]).round().any()
+
+
 def test_rounding_refuses_broken_totals():
     with pytest.raises(DataError, match=r"row_totals has 1\.5"):
         a1gm.scale(np.ones((2, 2)), [1.5, 2.5], [2, 2]).round()
@@ -424,6 +428,51 @@ def test_budget():
     with pytest.warns(ConvergenceWarning, match="Raise max_iter= or tol="):
         s = a1gm.scale(A * 10.0 ** np.arange(5), r, c, max_iter=1)
     assert not s.converged
+
+
+def test_cells_that_follow_from_rounded_totals_are_announced():
+    """One cell joins two blocks; its value is the difference of large totals."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(1, 100, (4, 4)) * 10**9
+    X[:2, 2:] = X[2:, :2] = 0
+    X[0, 2] = 1
+    A = (X > 0) * rng.lognormal(0.0, 1.0, X.shape)
+    r, c = X.sum(axis=1), X.sum(axis=0)
+    s = a1gm.scale(A, r, c)
+    assert s.table[0, 2] == pytest.approx(1.0, rel=1e-14)
+    assert s.cell_error < 1e-12
+    with pytest.warns(ConvergenceWarning, match="Totals with few decimals are exact"):
+        s = a1gm.scale(A, r / 3, c / 3)
+    assert s.certificate < 1e-14
+    assert abs(3 * s.table[0, 2] - 1) <= s.cell_error < 0.1
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(10))
+def test_any_table_with_the_totals_gives_the_same(seed):
+    """The scaling is the fit of any such table with the seed as its exposure."""
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(seed)
+    A, _, _ = random_table(seed, 5, 5, 0.5)
+    X = (A > 0) * rng.integers(1, 30, A.shape) * (rng.random(A.shape) < 0.6)
+    r, c = X.sum(axis=1), X.sum(axis=0)
+    s = scaled(A, r, c)
+    i, j = np.nonzero(A)
+    equal = np.zeros((10, len(i)))
+    equal[i, np.arange(len(i))] = equal[5 + j, np.arange(len(i))] = 1
+    for _ in range(5):
+        cost = rng.normal(size=len(i))  # another vertex
+        found = linprog(cost, A_eq=equal, b_eq=np.concatenate([r, c]))
+        other = np.zeros(A.shape)
+        other[i, j] = np.rint(found.x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = a1gm.fit(other, exposure=A)
+        inside = (fit.row_block[:, None] == fit.col_block) & (A > 0)
+        w, h = np.nan_to_num(fit.row_factor), np.nan_to_num(fit.col_factor)
+        table = np.where(inside, w[:, None] * A * h, 0.0)
+        np.testing.assert_allclose(table, s.table, rtol=1e-9)
 
 
 def test_bands_are_not_slow():

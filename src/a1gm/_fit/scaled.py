@@ -277,6 +277,8 @@ class ScaledTable:
         (place, cells), m = self._whole_cells(), self.shape[1]
 
         def values(i: Ints, j: Ints) -> Floats:
+            if not len(place):
+                return np.zeros(len(i))
             wanted = i * m + j
             at = np.minimum(np.searchsorted(place, wanted), len(place) - 1)
             found: Floats = np.where(place[at] == wanted, cells[at], 0).astype(float)

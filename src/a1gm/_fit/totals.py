@@ -220,15 +220,25 @@ def _warn(result: ScaledTable, names: Names, of: str) -> None:
                 ".",
             )
         )
-    if not result.converged:
+    if result.converged:
+        return
+    if result.certificate <= result.tol:
         warn_user(
-            ConvergenceWarning(
-                f"The scaling stopped after {counted(result.n_iter, 'iteration')} with "
-                f"a certificate of {result.certificate:.2g} and a cell error of "
-                f"{result.cell_error:.2g}. Raise ",
-                Option("max_iter"),
-                " or ",
-                Option("tol"),
-                ".",
-            )
+            "The totals are met, but small cells that join parts of the table may be "
+            f"off by {result.cell_error:.1g} of their values: they follow from "
+            "differences of totals, which float64 has rounded. Totals with few "
+            "decimals are exact.",
+            ConvergenceWarning,
         )
+        return
+    warn_user(
+        ConvergenceWarning(
+            f"The scaling stopped after {counted(result.n_iter, 'iteration')} with a "
+            f"certificate of {result.certificate:.2g}, above the tolerance of "
+            f"{result.tol:g}. Raise ",
+            Option("max_iter"),
+            " or ",
+            Option("tol"),
+            ".",
+        )
+    )

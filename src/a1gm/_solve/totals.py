@@ -20,7 +20,7 @@ from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.patterns import pairs_of
 from a1gm._rows.seed import cells_at
-from a1gm._solve.cell_error import SETTLED, Network
+from a1gm._solve.cell_error import SETTLED, Network, free_columns
 from a1gm._solve.dispatch import solve
 from a1gm._solve.scaling import precision_for
 from a1gm._solve.transport import Cut, Transport
@@ -29,6 +29,8 @@ from a1gm._solve.units import Units
 AT_ONCE, QUICK_SWEEPS = 1 << 18, 60  # cells, and sweeps, of one call of the kernel
 PATIENCE = 400  # sweeps: listing the cells of a seed for Newton costs as much
 POLISHED = 2e-16
+TOTAL_ROUNDING = 2.0**-53  # relative, of a total that is no decimal
+MOST_SOLVED = 10**6  # cells of which the network is solved for that rounding
 LAST_SWEEPS = 8
 ENOUGH_CELLS = 10**6  # of a larger seed the last digits are not sought
 GROUND = 1000  # of all totals: what flows where no total is known
@@ -249,7 +251,37 @@ class _Problem:
         w, h, _, gap = sweep(inside, self.r, self.c, h, POLISHED, POLISHED, LAST_SWEEPS)
         if np.isfinite(gap):
             found = replace(found, w=w, h=h, gap=gap)
+        if not self.units.is_exact:
+            found.step = max(found.step, self._rounded(inside, found))
         return found
+
+    def _rounded(self, inside: Any, found: Scaled) -> float:
+        """What the rounding of the totals may have changed cells by, in logarithms.
+
+        Currents of a share of each total, into the network whose conductances are the
+        cells; the heaviest column of each component is the ground.
+        """
+        from scipy.sparse import block_array, diags_array
+        from scipy.sparse.linalg import splu
+
+        if inside.nnz > MOST_SOLVED:
+            return 0.0
+        F = diags_array(found.w) @ inside @ diags_array(found.h)
+        sums = np.concatenate([F.sum(axis=1), F.sum(axis=0)])
+        n = len(found.w)
+        free = np.concatenate(
+            [found.row_block >= 0, free_columns(found.col_block, sums[n:])]
+        )
+        parts = block_array([[None, -F], [-F.T, None]]) + diags_array(sums)
+        some = np.flatnonzero(free)
+        network = parts.tocsc()[some][:, some]
+        with np.errstate(all="ignore"):
+            try:
+                reach = splu(network.tocsc()).solve(sums[some])
+            except RuntimeError:  # singular: cells that carry nothing
+                return math.inf
+        most = float(np.abs(reach).max(initial=0.0))
+        return 4.0 * TOTAL_ROUNDING * most if math.isfinite(most) else math.inf
 
     def inside(self, found: Scaled) -> Any:
         """The cells of the seed inside the components, sparse."""
