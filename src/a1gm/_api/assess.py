@@ -413,8 +413,12 @@ class _Scorer:
             at = np.sort(random.choice(at, most, replace=False))
         i, j = np.divmod(at, self.cells.shape[1])
         left = np.where(hidden, np.nan, self.cells)
+        table, place, options = left, (i, j), self.options
+        if left.shape[0] < left.shape[1]:  # errors take the cube of the columns
+            table, place = left.T, (j, i)
+            options = {k: v if isinstance(v, str) else v.T for k, v in options.items()}
         try:
-            found = fit(left, **self.options, on_undetermined="ignore")
+            found = fit(table, **options, on_undetermined="ignore")
         except DataError as error:
             if self.trial.negatives == "raise":
                 raise
@@ -426,7 +430,7 @@ class _Scorer:
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
         guesses = [  # in the order of METHODS
-            found.reconstruct()[i, j],
+            found.reconstruct()[place],
             by_column * size,
             _mean(rates, self.shares, axis=1)[i] * size,
             _mean(rates, self.shares) * size,
@@ -435,7 +439,7 @@ class _Scorer:
         self.hidden.append(at)
         self.guesses.append(np.array(guesses))
         try:
-            bounds = found.uncertainty()._bounds(left, i, j, self.trial.level)
+            bounds = found.uncertainty()._bounds(table, *place, self.trial.level)
         except DataError as error:
             self.no_intervals = str(error)
             return
