@@ -107,7 +107,7 @@ def test_hidden_cells_are_a_fair_sample(fits):
     X = (rng.random((120, 80)) < 0.04).astype(float)
     a1gm.assess(X, random_state=0)
     some = X.any(axis=1)[:, None] & X.any(axis=0)
-    shares = [X[np.isnan(table) & some].mean() for table, *_ in fits]
+    shares = [X[np.isnan(table) & some].mean() for table, *_ in fits[:-1]]
     assert np.mean(shares) > 0.8 * X[some].mean()  # some positive ones hold the table
 
 
@@ -118,7 +118,7 @@ def test_a_large_table_is_judged_by_a_sample(fits):
     found = a1gm.assess(X, random_state=0)
     assert found.n_rows == (25_000, 30_000)
     assert found.n_hidden == 20_000  # of 100,000
-    assert all(np.isnan(table).mean() == pytest.approx(0.1) for table, *_ in fits)
+    assert all(np.isnan(table).mean() == pytest.approx(0.1) for table, *_ in fits[:-1])
     assert "Judged: 25,000 of 30,000 rows, drawn at random." in repr(found)
     few = a1gm.assess(X, sample=200, random_state=0, exposure=np.ones_like(X))
     assert few.n_rows == (200, 30_000)

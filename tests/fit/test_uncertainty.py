@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from a1gm.exceptions import (
     ParameterError,
     UndeterminedWarning,
 )
+from a1gm.report import report_html
 
 nan = np.nan
 
@@ -513,3 +515,71 @@ def test_a_few_small_means_do_not_matter():
     assert np.isnan(u.pearson_p)  # what counts is the weight times the mean
     rates = a1gm.fit(X, exposure=weights).uncertainty()
     assert not np.isnan(rates.pearson_p)
+
+
+# --------------------------------------------------------------------------- outliers
+def with_outlier():
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.outer(rng.uniform(20, 60, 15), rng.uniform(1, 2, 8)))
+    X = X.astype(float)
+    X[4, 2], X[5, 3], X[1, 1] = 4 * X[4, 2], nan, nan
+    return X
+
+
+@pytest.mark.parametrize("how", ["array", "frame", "weights", "exposure", "file"])
+def test_a_cell_that_decides_the_dispersion_is_named(how, tmp_path):
+    X = with_outlier()
+    options, at = {}, (4, 2)
+    table = X
+    if how == "frame":
+        table = pd.DataFrame(X, [f"r{i}" for i in range(15)], list("abcdefgh"))
+        at = "r4", "c"
+    if how in ("weights", "exposure"):
+        options[how] = np.random.default_rng(0).uniform(1.0, 2.0, X.shape)
+    if how == "file":
+        pd.DataFrame(X, columns=list("abcdefgh")).to_csv(
+            tmp_path / "x.csv", index=False
+        )
+        fit, at = a1gm.fit_file(tmp_path / "x.csv"), (4, "c")
+    else:
+        fit = a1gm.fit(table, **options)
+    u = fit.uncertainty()
+    assert (u.outlier.row, u.outlier.column) == at
+    squares = np.asarray(fit.residuals(table, "pearson")) ** 2
+    assert u.outlier.share == pytest.approx(squares[4, 2] / np.nansum(squares))
+    assert u.outlier.dispersion == u.dispersion
+    left = np.where(np.indices(X.shape)[0] * 8 + np.arange(8) == 34, nan, X)
+    without = a1gm.fit(left, **options).uncertainty()
+    assert u.outlier.dispersion_without == pytest.approx(without.dispersion, rel=0.1)
+    assert without.outlier is None
+    words = f"row {at[0]}, column {at[1]} carries .*% of Pearson's chi-square; without"
+    assert re.search(words, repr(u))
+    assert "outlier" not in without.summary()
+
+
+def test_assess_and_the_report_name_the_outlier(tmp_path):
+    X = pd.DataFrame(with_outlier(), columns=list("abcdefgh"))
+    X.insert(0, "shop", [f"s{i}" for i in range(15)])
+    found = a1gm.assess(X, id="shop", random_state=0)
+    assert re.search("s4.*c.* carries .*% of Pearson", found.outlier)
+    assert found.outlier in repr(found)
+    assert " carries " in found._repr_html_()
+    fit = a1gm.fit(X, id="shop")
+    assert "row s4, column c carries" in report_html(X, fit)
+    X.loc[4, "c"] = nan
+    assert not a1gm.assess(X, id="shop", random_state=0).outlier
+
+
+def test_a_fit_without_cells_has_no_outlier(monkeypatch):
+    X = with_outlier()
+    table = a1gm.PatternTable(keep_rows=False, uncertainty=True).update(X)
+    assert table.solve().uncertainty().outlier is None
+    monkeypatch.setattr("a1gm._fit.sure.scatter.MOST_LOOKED_AT", 100)
+    assert a1gm.fit(X).uncertainty().outlier is None
+
+
+def test_an_exact_fit_has_no_outlier():
+    X = np.outer([0.1, 0.2, 0.7], [0.3, 0.6, 0.9])
+    u = a1gm.fit(X).uncertainty()
+    assert u.dispersion == 0.0
+    assert u.outlier is None

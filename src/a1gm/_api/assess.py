@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -19,7 +20,7 @@ from a1gm._fit.messages import aligned, html_grid, text_grid
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions
-from a1gm._rows.labels import follow_in_order, plain_text, text_of_label
+from a1gm._rows.labels import Lookup, follow_in_order, plain_text, text_of_label
 from a1gm._rows.long import Duplicates, labels_of, read_groups, read_long
 from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
@@ -178,6 +179,7 @@ class Part:
     n_rows: int  # of the whole table
     is_ordered: bool  # the columns
     weights: dict[str, Floats] = field(default_factory=dict)  # or exposure, by option
+    where: Callable[[int, int], str] = "row {}, column {}".format  # names a cell
 
 
 def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
@@ -270,7 +272,13 @@ class Trial:
             name = "exposure" if rows.exposed else "weights"
             weights[name] = V if rows.exposed else np.nan_to_num(V)
             cells = np.where(V > 0.0, cells, np.nan)
-        return Part(cells, rows.n_rows, follow_in_order(labels), weights)
+
+        def where(i: int, j: int) -> str:
+            row = Lookup("row", rows.row_labels, rows.n_rows).names[int(chosen[i])]
+            column = Lookup("column", labels, rows.n_cols).names[j]
+            return f"row {plain_text(row)}, column {plain_text(column)}"
+
+        return Part(cells, rows.n_rows, follow_in_order(labels), weights, where)
 
     def judge(self, part: Part) -> Assessment:
         """Judge one table."""
@@ -372,6 +380,7 @@ class _Scorer:
         some = np.ix_(observed.any(axis=1), observed.any(axis=0))
         self.cells, self.trial, self.is_ordered = part.cells[some], trial, is_ordered
         self.n_rows = len(part.cells), part.n_rows
+        self.part, self.places, self.outlier = part, some, ""
         weights = {name: V[some] for name, V in part.weights.items()}
         self.options: dict[str, Any] = {"negatives": trial.negatives, **weights}
         ones = np.broadcast_to(1.0, self.cells.shape)
@@ -400,8 +409,12 @@ class _Scorer:
                 "known.",
                 advice="Assess a table with more observed cells.",
             )
+        fitted = fit(self.cells, **self.options, on_undetermined="ignore")
+        with suppress(A1gmError):  # too few cells for a dispersion
+            if (cell := fitted.uncertainty().outlier) is not None:
+                i, j = self.places[0][cell.row, 0], self.places[1][0, cell.column]
+                self.outlier = cell.describe(self.part.where(int(i), int(j)))
         if self.is_ordered:
-            fitted = fit(self.cells, **self.options, on_undetermined="ignore")
             self.neighbours = self._neighbours(np.asarray(fitted.reconstruct()))
 
     def _add(self, hidden: Bools, random: np.random.Generator) -> None:
@@ -521,6 +534,7 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
             ),
             no_intervals=next((s.no_intervals for s in scorers if s.no_intervals), ""),
             n_rows=(n_judged, n_all),
+            outlier=scorers[0].outlier if len(scorers) == 1 else "",
         )
 
 
@@ -605,6 +619,9 @@ class Assessment:
     autocorrelation : float
         Correlation of the residuals of neighbouring cells in a row; NaN where columns
         are not ordered, and for fewer than 100 such pairs.
+    outlier : str
+        The cell that carries more than a fifth of Pearson's statistic, and what leaving
+        it out does, in words; empty if there is none.
     groups : dict
         With ``by``: the assessment of each group.
     failed : dict
@@ -624,6 +641,7 @@ class Assessment:
     no_intervals: str = ""
     n_rows: tuple[int, int] = (0, 0)
     autocorrelation: float = math.nan
+    outlier: str = ""
     groups: dict[Any, Assessment] = field(default_factory=dict)
     failed: dict[Any, A1gmError] = field(default_factory=dict)
 
@@ -704,7 +722,12 @@ class Assessment:
         return coverage, self.headline
 
     def __repr__(self) -> str:
-        return "\n".join([self.verdict, *map(text_grid, self._grids()), *self.notes])
+        tables = map(text_grid, self._grids())
+        return "\n".join([self.verdict, *tables, *self.notes, *self._outlier])
+
+    @property
+    def _outlier(self) -> list[str]:
+        return [f"Outlier: {self.outlier}."] if self.outlier else []
 
     @property
     def notes(self) -> list[str]:
@@ -737,5 +760,7 @@ class Assessment:
 
     def _repr_html_(self) -> str:
         *others, last = self._grids()
-        tables = "".join(map(html_grid, others)) + html_grid(last, self.notes)
+        tables = "".join(map(html_grid, others)) + html_grid(
+            last, [*self.notes, *self._outlier]
+        )
         return f"<p>{escape(self.verdict)}</p>{tables}"

@@ -263,6 +263,8 @@ def _facts(findings: Findings) -> str:
     if findings.sure is not None:
         dof = counted(findings.sure.dof, "degree of freedom", "degrees of freedom")
         facts["dispersion"] = f"{number(findings.sure.dispersion)}, {dof}"
+        if findings.sure.outlier is not None:
+            facts["outlier"] = str(findings.sure.outlier)
     if math.isinf(fit.cell_error):
         facts["cell error"] = "not bounded"
     return "".join(

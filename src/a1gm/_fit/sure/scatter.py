@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,25 @@ from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
+from a1gm.exceptions import (
+    A1gmError,
+    DataError,
+    NotRepresentableError,
+    ParameterError,
+)
 
 ROUNDING = 2.0**-50  # of the total: a smaller statistic is rounding
 ROWS_AT_ONCE = 1 << 14
+MOST_LOOKED_AT = 1 << 22  # cells, for the largest residual
+
+
+class Largest(NamedTuple):
+    """A cell, its part of Pearson's statistic, and weight times fitted value."""
+
+    row: int
+    column: int
+    square: float
+    mean: float
 
 
 class Scatter:
@@ -114,6 +130,41 @@ class Scatter:
         known = (sums > 0.0) & (cells > 0.0)
         of_constants = float(sums[known] @ np.log(sums[known] / cells[known]))
         return 2.0 * (of_factors - of_constants)
+
+    @cached_property
+    def largest(self) -> Largest | None:
+        """The cell with the largest part of Pearson's statistic.
+
+        None where the cells cannot be read, or are too many to be looked at for this.
+        """
+        source, (n, m) = self._table.source, self.info.shape
+        if source is None or n * m > MOST_LOOKED_AT:
+            return None
+        best = None
+        with suppress(A1gmError, OSError):
+            for cells in fitted_cells(self.info.columns, source):
+                squares = (
+                    np.where(cells.fitted > 0.0, cells.residuals("pearson"), 0) ** 2
+                )
+                k = int(np.argmax(squares)) if len(squares) else -1
+                if k >= 0 and (best is None or squares[k] > best.square):
+                    mean = float(cells.weight[k] * cells.fitted[k])
+                    best = Largest(int(cells.i[k]), int(cells.j[k]), squares[k], mean)
+        return best
+
+    def without(self, cell: Largest) -> float:
+        """Pearson's statistic without a cell, to first order.
+
+        Its residual over one less its leverage: the part of the fitted value that the
+        cell determines itself.
+        """
+        info = self.info
+        _, r, pattern = info.rows(np.array([cell.row]))
+        Q, _ = info.shares(slice(int(pattern[0]), int(pattern[0]) + 1))
+        alone = 1.0 / r[0] + info.inverse.resistance(Q)[0, cell.column]
+        leverage = min(cell.mean * alone, 1.0 - ROUNDING)
+        left = self.pearson_chi2 - cell.square / (1.0 - leverage)
+        return max(float(left), 0.0)
 
     def sandwich(self) -> Covariance:
         """Covariance of the columns from the scatter of the rows' residuals: CR1.

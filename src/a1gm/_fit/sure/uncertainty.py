@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._base.words import counted
+from a1gm._base.words import counted, shown
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorErrors, labelled_frame
 from a1gm._fit.messages import (
@@ -62,6 +62,7 @@ BELOW_ZERO = (
     "variance, so this fit has no standard errors. For a claims triangle use Mack's "
     "method, which estimates them from the development factors."
 )
+OUTLYING = 0.2  # of Pearson's statistic is more than one cell should carry
 MOST_SMALL = 0.2  # of the fitted means may be below 1 where chi-square is tested
 
 
@@ -144,6 +145,27 @@ class TotalsWithErrors(_Labelled):
 
     se_estimation: Floats
     se_process: Floats
+
+
+class Outlier(NamedTuple):
+    """A cell that carries more than a fifth of Pearson's statistic."""
+
+    row: Any  #: Label of the row, or its position.
+    column: Any  #: Label of the column, or its position.
+    share: float  #: Of Pearson's statistic.
+    dispersion: float  #: Pearson's, of all cells.
+    dispersion_without: float  #: About what it would be without this cell.
+
+    def __str__(self) -> str:
+        return self.describe(f"row {shown(self.row)}, column {shown(self.column)}")
+
+    def describe(self, place: str) -> str:
+        """What the cell at a place does to the dispersion."""
+        return (
+            f"{place} carries {self.share:.0%} of Pearson's chi-square; without it the "
+            f"dispersion would be about {self.dispersion_without:.3g}, not "
+            f"{self.dispersion:.3g}"
+        )
 
 
 class Errors(ABC):
@@ -460,6 +482,27 @@ class Uncertainty(Errors):
         else:
             self._covariance = self._info.inverse.times(self.dispersion)
             self._errors_dof = math.inf
+
+    @cached_property
+    def outlier(self) -> Outlier | None:
+        """The cell that carries more than a fifth of Pearson's statistic, if any.
+
+        Such a cell decides the dispersion, and so the width of every interval: look at
+        it, and leave it out (NaN) if it is wrong. Tables of up to 4 million cells are
+        searched.
+        """
+        cell, chi2 = self._scatter.largest, self.pearson_chi2
+        if cell is None or self.dof < 2 or not cell.square > OUTLYING * chi2 > 0.0:
+            return None
+        without = self._scatter.without(cell) / (self.dof - 1)
+        place = (self._finder("row"), cell.row), (self._finder("column"), cell.column)
+        row, column = (finder.names[at] for finder, at in place)
+        return Outlier(row, column, cell.square / chi2, chi2 / self.dof, without)
+
+    def summary(self) -> dict[str, str]:
+        """The dispersion and the tests of fit, one entry each."""
+        found = super().summary()
+        return found if self.outlier is None else found | {"outlier": str(self.outlier)}
 
     def _finder(self, axis: Axis) -> Lookup:
         table, (n, m) = self._info.table, self._info.shape
