@@ -409,7 +409,6 @@ LONG = long_frame()
         (LONG, None, None, ParameterError, "Name the columns"),
         (LONG.assign(n=1.0), ["month", "n"], "shop", NotNumericError, "'shop'"),
         (X, KEYS, "sales", NotNumericError, "this is a ndarray"),
-        (pl.from_pandas(LONG).lazy(), KEYS, "sales", NotNumericError, "lazy frame"),
         (LONG[:0], KEYS, "sales", DataError, "no rows"),
     ],
 )

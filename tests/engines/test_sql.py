@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from engines.test_lazy import arrow, random_table, wide
-from support.lazy import duck, load, new_name, postgres, spark
+from support.lazy import duck, load, new_name, postgres, spark, spark_frame
 from ways.tables import TABLES
 
 import a1gm
@@ -52,9 +52,8 @@ def in_postgres(table: pa.Table, name: str):
 
 
 def in_spark(table: pa.Table, name: str):
-    session = spark()
-    session.createDataFrame(table).createOrReplaceTempView(name)
-    return lambda query: [tuple(row) for row in session.sql(query).collect()]
+    spark_frame(table).createOrReplaceTempView(name)
+    return lambda query: [tuple(row) for row in spark().sql(query).collect()]
 
 
 DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": in_postgres}

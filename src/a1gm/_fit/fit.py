@@ -330,8 +330,9 @@ class RankOneFit(Solution):
         -------
         ndarray, or float for a single cell
             One value per row of the frame, or of the shape of the labels, in units of
-            X; NaN where the data determine none (``fate`` says why), for labels that
-            the fit does not know, and where the exposure is not known.
+            X; of a lazy frame a lazy frame, with a column ``predicted``. NaN where the
+            data determine none (``fate`` says why), for labels that the fit does not
+            know, and where the exposure is not known.
 
         Warns
         -----
@@ -350,7 +351,9 @@ class RankOneFit(Solution):
         >>> a1gm.fit(X).predict(["x", "y"], "b")
         array([2., 6.])
         """
-        long = self._table.long
+        long, engine = self._table.long, self._table.engine
+        if columns is None and long and engine is not None and engine.takes(rows):
+            return engine.predict(rows, self._columns, self.col_labels, long)
         return predicted(self._finders, self._fitted, long, rows, columns, exposure)
 
     def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:

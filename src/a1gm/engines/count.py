@@ -6,6 +6,7 @@ columns more than an engine returns, narrow lines have the sum of the row only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -144,15 +145,12 @@ class _Counter:
         for some in self._slices():
             found = collect(faults(cells, some), "counts negative and infinite cells")
             counts |= found.to_pylist()[0]
-        for kind, word, error in (
-            ("inf", "Infinite", InfiniteValuesError),
-            ("neg", "Negative", NegativeValuesError),
-        ):
-            each = [int(counts[f"{kind}{j}"] or 0) for j in range(self.m)]
-            if kind == "neg":
-                self.n_negative = sum(each)
-            if sum(each) and not (kind == "neg" and self.negatives == "allow"):
-                raise fault(error, word, self.table.names, each)
+        infinite, negative = (
+            [int(counts[f"{kind}{j}"] or 0) for j in range(self.m)]
+            for kind in ("inf", "neg")
+        )
+        self.n_negative = sum(negative)
+        check_counts(self.table.names, infinite, negative, self.negatives)
 
     # ----------------------------------------------------------------------- narrow
     def _slices(self) -> list[range]:
@@ -211,21 +209,28 @@ class _Counter:
         )
 
 
-def fault(error: type[DataError], word: str, names: Any, each: list[int]) -> DataError:
-    """The error about bad cells, of which each column has so many."""
-    bad = [j for j, n in enumerate(each) if n]
-    words = ", ".join(f"{names[j]!r} has {each[j]:,}" for j in bad[:8])
-    more = f" and {counted(len(bad) - 8, 'column')} more" * (len(bad) > 8)
-    advice: Any = "Mark them as NULL."
-    if word == "Negative":
-        allow = Option("negatives", "allow")
-        advice = "Mark them as NULL, or pass ", allow, " to fit the margins only."
-    return error(
-        f"{word} values in data: column {words}{more}.",
-        advice=advice,
-        column=bad[0],
-        count=sum(each),
-    )
+def check_counts(
+    names: Sequence[Any],
+    infinite: list[int],
+    negative: list[int],
+    negatives: Negatives = "raise",
+) -> None:
+    """Raise for bad cells, of which each column has so many."""
+    kinds: Any = [("Infinite", InfiniteValuesError, infinite, ())]
+    if negatives == "raise":
+        allow = ", or pass ", Option("negatives", "allow"), " to fit the margins only"
+        kinds.append(("Negative", NegativeValuesError, negative, allow))
+    for word, error, each, advice in kinds:
+        bad = [j for j, n in enumerate(each) if n]
+        if bad:
+            some = ", ".join(f"{names[j]!r} has {each[j]:,}" for j in bad[:8])
+            more = f" and {counted(len(bad) - 8, 'column')} more" * (len(bad) > 8)
+            raise error(
+                f"{word} values in data: column {some}{more}.",
+                advice=["Mark them as NULL", advice, "."],
+                column=bad[0],
+                count=sum(each),
+            )
 
 
 # --------------------------------------------------------------------- lines of a query

@@ -18,6 +18,7 @@ from a1gm._fit.place import Columns
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions
 from a1gm._rows.frames import library_of
+from a1gm._rows.long import Duplicates
 from a1gm.exceptions import NotNumericError, ParameterError
 
 WITH_QUERIES = ("duckdb", "ibis", "pyspark", "sqlframe")
@@ -48,6 +49,12 @@ def way_of(X: Any) -> Literal["query", "stream"] | None:
     return "stream" if is_stream else None
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether X is a lazy frame, which an engine can be asked about again and again."""
+    way = way_of(X)
+    return way == "query" or (way is not None and library_of(native_of(X)) == "polars")
+
+
 def native_of(X: Any) -> Any:
     """The frame of its own library, where narwhals has opened it."""
     return X.to_native() if library_of(X) == "narwhals" else X
@@ -66,13 +73,12 @@ class LazyFrames:
 
     def takes(self, X: Any) -> bool:
         """Whether X is a lazy frame; a stream is refused."""
-        way = way_of(X)
-        if way == "stream" and library_of(native_of(X)) != "polars":
+        if way_of(X) is not None and not is_lazy(X):
             raise ParameterError(
                 f"X is a {type(X).__name__}, which is read once: fill its batches one "
                 "by one, [fit.impute(batch) for batch in X]; fit.transform likewise."
             )
-        return way is not None
+        return is_lazy(X)
 
     def columns(self, X: Any) -> tuple[int, Any]:
         """Number and names of the columns of a frame that are the table."""
@@ -117,6 +123,13 @@ class LazyFrames:
         found: dict[str, float] = self._open(self.fitted).statistics(columns)
         return found
 
+    def predict(self, X: Any, columns: Columns, labels: Any, names: Any) -> Any:
+        """Fitted values of pairs; of a lazy long table only."""
+        raise ParameterError(
+            "predict takes a lazy frame where the fit was made of one by "
+            "a1gm.fit_long. Collect the pairs first."
+        )
+
     def to_sql(self, columns: Columns, names: Any, *query: Any) -> str:
         """The query that returns a table with its holes filled."""
         from a1gm.engines.sql import fill_query
@@ -126,6 +139,29 @@ class LazyFrames:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the fitted frame behind: connections are not pickled."""
         return self.__dict__ | {"fitted": None}
+
+
+@dataclass
+class LongFrames(LazyFrames):
+    """The engine of a long table, whose rows are placed by joins."""
+
+    duplicates: Duplicates = "raise"
+
+    def predict(self, X: Any, columns: Columns, labels: Any, names: Any) -> Any:
+        """Pairs with their fitted values: a lazy frame, and no query is run."""
+        from a1gm.engines.long import predicted
+
+        if self.fitted is None:
+            raise ParameterError(
+                "This fit has left its long table behind. Fit the table again, and "
+                "predict with that fit."
+            )
+        fitted, X = self.fitted, native_of(X)
+        return predicted(X, fitted, columns, labels, names, self.duplicates)
+
+    def statistics(self, columns: Columns) -> dict[str, float]:
+        """Sums over the cells: none are known."""
+        return {}
 
 
 #: Every fit fills lazy frames.
@@ -159,6 +195,4 @@ def observe_elsewhere(
 
 def engine_of(X: Any) -> LazyFrames:
     """The engine of a fit of X; it asks X again for the scatter of the cells."""
-    native = native_of(X)
-    is_frame = way_of(native) == "query" or library_of(native) == "polars"
-    return replace(LAZY_FRAMES, fitted=native) if is_frame else LAZY_FRAMES
+    return replace(LAZY_FRAMES, fitted=native_of(X)) if is_lazy(X) else LAZY_FRAMES

@@ -182,7 +182,8 @@ class _Rule:
             sums[f"s{c}"] = combined(add, [self._term(j) for j in own])
             sums[f"h{c}"] = combined(add, [self._weight(j) for j in own])
             factors[f"w{c}"] = self._row_factor(c, has_data=bool(self.h[own].any()))
-        frame = table.frame.with_columns(**x)
+        others = [f"c{k}" for k in range(len(dtypes)) if k not in set(table.places)]
+        frame = table.frame.select(*others, **x)
         for step in (sums, factors):
             frame = table.step(frame).with_columns(**step)
         return table.step(frame)

@@ -86,6 +86,8 @@ def _table(table: str, names: Any, dialect: str, others: Mapping[str, str]) -> A
 def _text(table: Any, dialect: str) -> str:
     ibis = require("ibis", "sql", "A query as text")
     try:
+        if dialect == "pyspark":  # its options are there once it is loaded
+            _ = ibis.pyspark
         return str(ibis.to_sql(table, dialect=dialect))
     except (AttributeError, ValueError) as error:
         raise ParameterError(
