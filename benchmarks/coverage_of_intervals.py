@@ -1,10 +1,11 @@
 """Count how often 95 % intervals hold: of hidden cells, of their totals, of indices.
 
-    python benchmarks/coverage_of_intervals.py              # a minute
+    python benchmarks/coverage_of_intervals.py              # two minutes
     python benchmarks/coverage_of_intervals.py --tables 20  # quick
 
 Draws tables whose means multiply, hides cells, fits the rest, and looks. Every mean is
 at least 3 times the dispersion. A total holds when it is within 1.96 standard errors.
+Hidden cells are also counted by the size of their fill, with plain and robust errors.
 Exits with 1 when a share, pooled over the sizes of tables, is not within 93 and 98 %,
 or one of robust indices of few rows is not within 90 and 98 %.
 """
@@ -53,12 +54,23 @@ def autoregressive(rng: np.random.Generator, mean: Floats, phi: float) -> Floats
     return poisson(rng, mean * np.exp(spread * log - spread**2 / 2.0), 1.0)
 
 
+def negative_binomial(rng: np.random.Generator, mean: Floats, phi: float) -> Floats:
+    """Counts whose variance grows with the square of the mean, phi times the mean."""
+    shape = mean.mean() / (phi - 1.0)
+    return poisson(rng, mean * rng.gamma(shape, 1.0 / shape, mean.shape), 1.0)
+
+
 KINDS: dict[str, tuple[Noise, float]] = {
     "Poisson": (poisson, 1.0),
     "over-dispersed Poisson": (poisson, 5.0),
     "gamma": (gamma, 4.0),
 }
 OF_INDICES = KINDS | {"autoregressive": (autoregressive, 5.0)}
+BY_SIZE = KINDS | {
+    "negative binomial": (negative_binomial, 5.0),
+    "autoregressive": (autoregressive, 5.0),
+}
+QUARTERS = "smallest fills", "second quarter", "third quarter", "largest fills"
 
 
 def held(
@@ -116,6 +128,38 @@ def coverage_of_indices(
     return float(np.mean(found))
 
 
+def held_by_size(
+    kind: str, size: tuple[int, int], rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Which hidden cells were held, by plain and robust errors; and their ranks."""
+    noise, phi = BY_SIZE[kind]
+    n, m = size
+    mean = np.outer(3.0 + rng.gamma(1.0, 15.0, n), 1.0 + rng.gamma(1.0, 0.5, m))
+    X = noise(rng, phi * mean, phi)
+    hidden = rng.random(size) < 0.2
+    hidden[0] = hidden[:, 0] = False
+    left = np.where(hidden, np.nan, X)
+    fit = a1gm.fit(left, on_undetermined="ignore")
+    bounds = (fit.uncertainty(robust=robust).interval(left) for robust in (False, True))
+    held = np.array([((low <= X) & (high >= X))[hidden] for low, high in bounds])
+    fills = fit.reconstruct()[hidden]
+    return held, (fills.argsort().argsort() + 0.5) / len(fills)
+
+
+def coverage_by_size(kind: str, size: tuple[int, int], n_tables: int) -> Floats:
+    """Shares of the hidden cells of many tables that were held.
+
+    By plain and robust errors, of all cells and of the quarters of a table, from the
+    smallest fills to the largest.
+    """
+    rng = np.random.default_rng(0)
+    tables = (held_by_size(kind, size, rng) for _ in range(n_tables))
+    held, rank = (np.concatenate(x, axis=-1) for x in zip(*tables, strict=True))
+    quarter = (4 * rank).astype(int)
+    shares = [held[:, quarter == k].mean(axis=1) for k in range(4)]
+    return np.transpose([held.mean(axis=1), *shares])
+
+
 def main() -> int:
     """Print and keep the table; 1 when a share is too far from 95 %."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -153,6 +197,18 @@ def main() -> int:
             )
     print(markdown(rows))
     write_csv(rows, options.out.with_stem(f"{options.out.stem}_of_indices"))
+    rows = []
+    for kind in BY_SIZE:
+        for n in (8, 15, 40):
+            found = coverage_by_size(kind, (n, 8), options.tables)
+            for errors, shares in zip(("plain", "robust"), found, strict=True):
+                words = (f"{100 * share:.1f} %" for share in shares)
+                rows.append(
+                    {"noise": kind, "rows": str(n), "errors": errors}
+                    | dict(zip(("all", *QUARTERS), words, strict=True))
+                )
+    print(markdown(rows))
+    write_csv(rows, options.out.with_stem(f"{options.out.stem}_by_size"))
     return 0 if is_right else 1
 
 

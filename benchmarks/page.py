@@ -99,6 +99,7 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
     "docs/guide-how-sure.md": {
         "coverage": results("coverage"),
         "coverage of indices": results("coverage_of_indices"),
+        "coverage by size": results("coverage_by_size"),
     },
     "docs/performance.md": {
         "engine": engine,
