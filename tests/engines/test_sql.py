@@ -18,7 +18,10 @@ import a1gm
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
 pytest.importorskip("ibis", reason="Ibis is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::a1gm.exceptions.A1gmWarning",
+    "ignore:PySpark does not yet fully support pandas:FutureWarning",
+)
 nan = np.nan
 
 
