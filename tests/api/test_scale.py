@@ -357,6 +357,19 @@ def test_known_cells_stay():
     assert s.table.tolist() == [[5, 3], [1, 1]]
 
 
+@pytest.mark.parametrize("seed", [709, *range(1, 40, 2)])
+def test_known_cells_whose_sums_are_rounded(seed):
+    """Cuts that rounding leaves open are no proof; they were moved without end."""
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 8, 2)
+    A = rng.lognormal(0, 2, (n, m)) * (rng.random((n, m)) < rng.uniform(0.4, 1))
+    X = A * rng.lognormal(0, 1, (n, m))
+    known = np.where(rng.random((n, m)) < rng.choice([0, 0.2, 0.6]), X, nan)
+    s = scaled(A, 1e-9 * X.sum(axis=1), 1e-9 * X.sum(axis=0), known=1e-9 * known)
+    assert s.certificate < 1e-10
+    assert np.array_equal(s.table[known > 0], 1e-9 * known[known > 0])
+
+
 def test_known_cells_of_a_sparse_seed():
     known = sparse.coo_array(([5.0], ([0], [1])), shape=(2, 2))
     s = a1gm.scale(sparse.eye_array(2).tocsr(), [8, 12], [3, 17], known=known)

@@ -81,7 +81,9 @@ class ScaledTable:
     def table(self) -> Any:
         """The scaled table in the container of the seed, computed when looked at."""
         if type(self._seed) is np.ndarray and self._is_whole:
-            return self.row_factor[:, None] * self._A * self.col_factor
+            table: Floats = self._A * self.col_factor
+            table *= self.row_factor[:, None]
+            return table
         return self._in_container(self._values)
 
     def _dense(self) -> Floats:

@@ -200,7 +200,9 @@ class _Problem:
             found = self._at_once(tol, max_iter)
             if found is not None:
                 return found
-            start = self.c / max(self.c.max(), 1e-300)
+            # The scales of the columns of the seed do not matter.
+            sums = np.asarray(self.A.sum(axis=0), np.float64).ravel()
+            start = np.divide(self.c, sums, out=np.zeros(m), where=sums > 0.0)
         fine = tol if n * m > ENOUGH_CELLS else POLISHED
         w, h, sweeps, gap = sweep(self.A, self.r, self.c, start, tol, fine, budget)
         block = np.where(self.c > 0.0, 0, -1).astype(np.int32)
@@ -318,41 +320,36 @@ class _Problem:
         if len(i) == self.A.shape[0] * self.A.shape[1]:
             return i, j, self.r[i] / self.r.sum() * self.c[j]
         network = Transport(i, j, self.row_units, self.col_units)
-        while any(left.any() for left in network.left(network.cells)):
-            self._give_way(network)
-            network = Transport(i, j, self.row_units, self.col_units)
         cells = network.cells
+        if any(left.any() for left in network.left(cells)):
+            self._check_cuts(network)  # else the last sweeps share out the rounding
         if not self.units.is_exact:
             errors = (np.array(e, object) for e in (self.row_error, self.col_error))
             of_row, of_col = errors
             cells = np.where(cells <= np.minimum(of_row[i], of_col[j]), 0, cells)
         return i, j, self.units.floats(cells)
 
-    def _give_way(self, network: Transport) -> None:
-        """Move what rounding has left from one side of a cut to the other.
+    def _check_cuts(self, network: Transport) -> None:
+        """Raise NoTableError where more is missing than rounding has left."""
+        cuts = [cut for cut in network.cuts() if self._is_beyond_rounding(network, cut)]
+        if cuts:
+            cut = min(cuts, key=lambda cut: cut.size)
+            sums = self.row_units[cut.rows].sum(), self.col_units[cut.cols].sum()
+            needs, has = sums if cut.side == "row" else sums[::-1]
+            raise NoTableError(cut, *self.units.floats([int(needs), int(has)]))
 
-        Raises NoTableError where it is more than that.
-        """
-        cuts = [cut for cut in network.cuts() if not self._is_open(cut)]
-        cut = min(cuts, key=lambda cut: cut.size)
-        off, n, m = network.missing(cut), *network.shape
-        rows, cols = np.zeros(n, bool), np.zeros(m, bool)
+    def _is_beyond_rounding(self, network: Transport, cut: Cut) -> bool:
+        """Whether a cut proves that there is no table, by totals that are known."""
+        if self._is_open(cut):
+            return False
+        rows, cols = (np.zeros(n, bool) for n in network.shape)
         rows[cut.rows], cols[cut.cols] = True, True
         here, beyond = (
             sum(np.array(self.row_error, object)[some])
             + sum(np.array(self.col_error, object)[others])
             for some, others in ((rows, cols), (~rows, ~cols))
         )
-        if off > min(here, beyond):
-            sums = self.row_units[rows].sum(), self.col_units[cols].sum()
-            needs, has = sums if cut.side == "row" else sums[::-1]
-            raise NoTableError(cut, *self.units.floats([int(needs), int(has)]))
-        totals, own = (
-            (self.row_units, rows) if cut.side == "row" else (self.col_units, cols)
-        )
-        sizes = self.units.floats(totals.tolist())
-        totals[np.where(own, sizes, -1.0).argmax()] -= off
-        totals[np.where(own, -1.0, sizes).argmax()] += off
+        return bool(network.missing(cut) > min(here, beyond))
 
     def _is_open(self, cut: Cut) -> bool:
         n, m = self.A.shape

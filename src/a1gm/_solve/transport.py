@@ -96,7 +96,8 @@ class Transport:
             ends = tuple(map(np.concatenate, zip(forward, back, strict=True)))
             ones = np.ones(len(ends[0]), np.int8)
             graph: Any = coo_array((ones, ends), shape=(n + m, n + m)).tocsr()
-            starts = np.flatnonzero(left > 0)[:MOST_TRIED] + (side == "column") * n
+            most_first = np.argsort(-left, kind="stable")[: int((left > 0).sum())]
+            starts = most_first[:MOST_TRIED] + (side == "column") * n
             for start in starts:
                 reached = np.zeros(n + m, bool)
                 found = breadth_first_order(graph, start, return_predecessors=False)

@@ -101,7 +101,8 @@ def _digits(values: Floats) -> int | None:
 
 
 def _with_unknown(totals: Floats, units: list[int]) -> list[int | None]:
-    return [None if np.isnan(t) else u for t, u in zip(totals, units, strict=True)]
+    is_known = (~np.isnan(totals)).tolist()
+    return [u if known else None for known, u in zip(is_known, units, strict=True)]
 
 
 def _in_powers(r: Floats, c: Floats, row_error: Floats, col_error: Floats) -> Units:
