@@ -331,7 +331,7 @@ UNTESTED = "could not be tested. "
         *((X, {}, [], []) for X in ([[0.0, 5], [5, nan]], [[nan, 0.0], [0, 0]])),
         ([[1.0, 2], [3, nan]], {}, [], []),
         ([[1.0, 2], [1, nan], [3, nan]], {}, ["errors. The table has 0 degrees"], []),
-        (LARGE, {}, ["without errors. The squares of data"], []),
+        (LARGE, {}, ["without errors. Errors of data"], []),
         (
             [[2.0, 1.0, 3.0, 7.0], [4.0, -1.0, 6.0, 9.0]],
             {"negatives": "allow"},

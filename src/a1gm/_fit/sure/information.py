@@ -30,7 +30,7 @@ from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLarge
 MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
 MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
 ROWS_AT_ONCE, PIECES = 1 << 12, 8  # of the rows whose fitted values are looked at
-SMALLEST, LARGEST = 1e-140, 1e140
+SMALLEST, LARGEST = 1e-100, 1e100
 FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
 
@@ -84,13 +84,13 @@ class Information:
         return self.patterns.n_negative > 0
 
     def check_size(self) -> None:
-        """Raise for data with squares outside float64."""
+        """Raise for data whose squares, or products of three, may leave float64."""
         total = self.unit * float(np.abs(self.patterns.col_sums).sum())
         if not (total == 0.0 or SMALLEST < total < LARGEST):
             raise NotRepresentableError(
-                f"The squares of data that sum to {total:.0e} are outside the range of "
-                "float64, and errors are roots of sums of squares. Multiply the data "
-                "by a power of ten first: their errors change by the same power."
+                f"Errors of data that sum to {total:.0e} need products outside the "
+                "range of float64. Multiply the data by a power of ten first: their "
+                "errors change by the same power."
             )
 
     # ----------------------------------------------------------------------- patterns

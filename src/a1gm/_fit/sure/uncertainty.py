@@ -41,7 +41,12 @@ from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.table import LazyRows
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.labels import Lookup, paired
-from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
+from a1gm.exceptions import (
+    DataError,
+    NotRepresentableError,
+    ParameterError,
+    TableTooLargeError,
+)
 
 ROWS_AT_ONCE = 1 << 12  # with weights
 TOO_FEW = (
@@ -392,14 +397,22 @@ class Errors(ABC):
             base_alone = np.zeros((1, len(info.h)))
             base_alone[0, at] = 1.0
             variance = self._covariance.resistance(base_alone)[0]
-            value = info.h / info.h[at]
+            with np.errstate(over="ignore"):
+                value = info.h / info.h[at]
         value = np.where(block == block[at], value, np.nan)
         variance = np.maximum(variance, 0.0)
         variance[at] = 0.0
+        with np.errstate(over="ignore"):
+            se = (value * np.sqrt(variance))[own]
+        if np.isinf(se).any():
+            raise NotRepresentableError(
+                f"An index of the {by}s, or its error, is above the largest float64 "
+                "(1.8e308): their factors lie too far apart. Choose another base."
+            )
         return Index(
             labels=finder.names,
             value=value[own],
-            se=(value * np.sqrt(variance))[own],
+            se=se,
             _of=by,
             _backend=self._backend,
             _errors_dof=self._errors_dof,
