@@ -27,6 +27,17 @@ def test_a_table_that_cannot_be_fitted_is_shown_all_the_same(csv):
     assert "no closed form" in done.stderr
 
 
+def test_cells_below_zero_do_not_hide_the_columns(csv):
+    done = run("inspect", csv("shop,x,y\nA,1,5\nB,-7,\n"), code=1)
+    assert re.search("fitted +x, y", done.stdout)
+    assert "--negatives allow" in done.stderr
+
+
+def test_a_column_without_a_name_has_words(csv):
+    done = run("inspect", csv("shop,x,\nA,1,5\nB,7,\nC,2,9\n"))
+    assert "most missing   a column without a name 33.3%" in done.stdout
+
+
 def test_inspect_for_programs(sales):
     done = run("inspect", sales, "--json")
     found = json.loads(done.stdout)

@@ -18,6 +18,7 @@ def seed(csv):
     csv("shop,total\nB,60\nA,40\n", "rows.csv")
     csv("x,y,z\n20,30,50\n", "line.csv")
     csv("column,total\nz,50\nx,20\n", "cols.csv")
+    csv("z,50\nx,20\n", "bare.csv")
     csv("shop,x,y,z\nA,,,20\nB,,,\n", "known.csv")
     csv("shop,x,y,z\nA,1,2,3\nB,4,,\n", "holes.csv")
     return csv(SEED, "seed.csv")
@@ -28,7 +29,7 @@ def options_of(seed, rows="rows.csv", cols="cols.csv"):
     return "--id", "shop", "--row-totals", folder / rows, "--col-totals", folder / cols
 
 
-@pytest.mark.parametrize("cols", ["cols.csv", "line.csv"])
+@pytest.mark.parametrize("cols", ["cols.csv", "line.csv", "bare.csv"])
 def test_totals_are_found_by_name(seed, tmp_path, cols):
     out = tmp_path / "out.csv"
     done = run("scale", seed, *options_of(seed, cols=cols), "-o", out)

@@ -66,6 +66,7 @@ def test_the_warning_names_inferred_columns_and_the_options():
     [
         (number("a"), {"id": ["b"]}, LabelError, "'b'"),
         (number("id", "year"), {}, LabelError, "'id', 'year' were taken for labels"),
+        (number("id"), {}, LabelError, "'id' was taken for labels"),
         ({"a": "text", "b": "date"}, {}, NotNumericError, "'a', 'b'"),
         (number("a"), {"exclude": ["a"]}, LabelError, "columns="),
     ],

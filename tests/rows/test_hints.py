@@ -74,6 +74,8 @@ TRIANGLE = np.cumsum(RNG.gamma(3, 100, (4, 4)), axis=1)
 TRIANGLE[np.add.outer(range(4), range(4)) > 3] = nan
 INCREMENTS = np.diff(TRIANGLE, prepend=0.0, axis=1)
 INCREMENTS[0, 1] = INCREMENTS[0, 0] - 1.0
+RECOVERED = np.where(np.add.outer(range(8), range(8)) < 8, np.arange(1.0, 9.0), nan)
+RECOVERED[1, 3] = 2.5  # less than the year before: a recovery
 POINTS = {
     "jan": [1.329, 821, 629, 221],
     "feb": [1.201, nan, 578, 195],
@@ -91,7 +93,7 @@ def with_total(name):
 
 
 def columns_of(table):
-    return dict(zip("abcd", table.T, strict=True))
+    return dict(zip("abcdefgh"[: len(table)], table.T, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ def columns_of(table):
         ({"3": [5, 1], "1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
         ({"1": [5, 1], "2": [5, 1]}, {"in_file": True}, "header=False"),
         ({"1": [5, 1], "": [2, 1], "3": [5, 1]}, {"in_file": True}, "header=False"),
+        ({"1": [5, 1], "": [2, 1], "3": [5, 1]}, {"in_file": True}, "(1, '', 3)"),
         ({"1": [5, 1], "2": [5, 1], "4": [5, 1]}, {"in_file": True}, "header=False"),
         *(
             ({name: [5, 1] for name in names.split(",")}, {"in_file": True}, None)
@@ -122,6 +125,7 @@ def columns_of(table):
         ({"x": [1, 2, 3], "y": [5, 1, 2]}, {}, None),  # by chance
         # A cumulative triangle.
         (columns_of(TRIANGLE), {}, "fit the increments"),
+        (columns_of(RECOVERED), {}, "fit the increments"),
         (columns_of(INCREMENTS), {}, None),
         # Totals.
         *(

@@ -269,6 +269,7 @@ def _nothing_left(name: str, choice: Choice) -> LabelError | NotNumericError:
             f"{name} has no number column. It has: {_titles(choice.inferred)}.",
             columns=tuple(choice.inferred),
         )
-    why = f"; {_titles(labels)} were taken for labels" if labels else ""
+    were = "was" if len(labels) == 1 else "were"
+    why = f"; {_titles(labels)} {were} taken for labels" if labels else ""
     advice = "Pass ", Option("columns"), " with the columns to fit."
     return LabelError(f"{name} has no column left to fit{why}.", advice=advice)

@@ -219,10 +219,10 @@ def _about_triangle(head: _Head) -> Iterator[Hint]:
     if not is_staircase or len(set(lengths.tolist())) < 3 or lengths[-1] == 0:
         return
     steps = np.diff(head.values, axis=1)
-    if (steps > 0.0).any() and not (steps < 0.0).any():
+    rises, falls = (steps > 0.0).sum(), (steps < 0.0).sum()
+    if rises > 0 and 20 * falls <= rises:  # recoveries make single amounts fall
         yield (
-            "its missing cells form a triangle, and every row rises from left to "
-            "right.",
+            "its missing cells form a triangle, and its rows rise from left to right.",
             "If the amounts are cumulative, fit the increments: the first column, and "
             "the difference of each other column and the one before it.",
         )
@@ -285,8 +285,9 @@ def _about_header(head: _Head) -> Iterator[Hint]:
     steps = np.diff(numbers)
     is_even = len(steps) > 1 and (steps == steps[0]).all()
     if not is_even and not np.isnan(numbers).all():
+        some = listed([name or "''" for name in names], 5)
         yield (
-            f"the names of the columns are numbers ({listed(names, 5)}).",
+            f"the names of the columns are numbers ({some}).",
             ("If the first line is data, pass ", Option("header", False), "."),
         )
 

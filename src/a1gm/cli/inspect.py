@@ -8,7 +8,7 @@ from a1gm._base.words import listed, shown
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, TableArgument
 from a1gm.cli.tables import fit_open, fit_table, open_table, uses_of
-from a1gm.exceptions import A1gmError
+from a1gm.exceptions import A1gmError, InfiniteValuesError, NegativeValuesError
 
 if TYPE_CHECKING:
     from a1gm._fit.pattern import MissingPattern
@@ -52,8 +52,9 @@ def inspect(file: TableArgument, options: Options) -> None:
     files = open_table(file, options)
     try:
         pattern = fit_open(files, options).pattern
-    except A1gmError:
-        if files.counts is not None or files.n_rows is not None:
+    except A1gmError as error:
+        is_read = files.counts is not None or files.n_rows is not None
+        if is_read or isinstance(error, NegativeValuesError | InfiniteValuesError):
             _print(None, files, options)
         raise
     _print(pattern, files, options)
@@ -66,7 +67,7 @@ def _print(
     from rich.table import Table
     from rich.text import Text
 
-    from a1gm._rows.files.table import hole_shares
+    from a1gm._rows.files.table import hole_shares, title_of
 
     uses = {} if files is None else uses_of(files)
     if options.json:
@@ -85,7 +86,7 @@ def _print(
             most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
             shares = missing / pattern.n_rows
             facts["most missing"] = ", ".join(
-                f"{files.names[j]} {shares[j]:.1%}" for j in most
+                f"{title_of(files.names[j])} {shares[j]:.1%}" for j in most
             )
     for name, text in facts.items():
         table.add_row(name, Text(shown(text)))

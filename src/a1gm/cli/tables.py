@@ -112,7 +112,8 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
         raise UsageError(
             "--long takes three different columns, row key, column key and value, "
             f"such as --long shop,month,sales; got {options.long!r}. The columns "
-            f"are: {listed(files.first.names)}."
+            f"are: {listed(files.first.names)}. More keys are fitted in Python, by "
+            "a1gm.fit_long."
         )
     weight = weighting_of(options)[1]
     files.check_has([*names, *by, *([] if weight is None else [weight])])

@@ -679,15 +679,20 @@ def read_beside(given: Any, files: TableFiles) -> Any:
 def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
     """Read totals that lie in files; others are as given.
 
-    A file has a line per total, its name before the number, or without names numbers
-    alone; or one line of totals below ``names`` of the table.
+    A file has a line per total, its name before the number, below a header or without
+    one; or numbers alone; or one line of totals below ``names`` of the table.
     """
     paths = paths_in(given)
     if not paths:
         return given
     other = TableFiles(find_files(paths), files.options)
     own = other.first.names
-    is_line = names is not None and {*own} & {plain_text(name) for name in names}
+    known = set() if names is None else {plain_text(name) for name in names}
+    ends_in_number = len(own) == 2 and own[1] not in known and own[1][:1].isdigit()
+    if ends_in_number and own[0] in known:  # the first line is a total
+        other = TableFiles(other.found, replace(files.options, header=False))
+        own = other.first.names
+    is_line = {*own} & known
     columns, ids = (list(own), []) if is_line else (list(own[-1:]), list(own[:-1]))
     return rows_in_memory(other.choosing(columns=columns, exclude=(), id=ids or None))
 
