@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 from support.commands import run
+from support.lazy import duckdb_relation
 
 import a1gm
 from a1gm.exceptions import (
@@ -474,7 +475,17 @@ NAMED: dict[str, Callable[..., Any]] = {
     "Dask": lambda frame, folder, **names: a1gm.distributed.fit(
         dd.from_pandas(frame, npartitions=2), **names
     ),
+    "lazy polars": lambda frame, folder, **names: a1gm.fit(
+        pl.from_pandas(frame).lazy(), **names
+    ),
+    "DuckDB": lambda frame, folder, **names: a1gm.fit(
+        duckdb_relation(pa.Table.from_pandas(frame)), **names
+    ),
+    "reader": lambda frame, folder, **names: a1gm.fit(
+        pa.Table.from_pandas(frame).to_reader(), **names
+    ),
 }
+NOT_AGAIN = "PatternTable", "Dask", "reader"  # the table is not read a second time
 
 
 @pytest.mark.parametrize("way", NAMED)
@@ -493,7 +504,20 @@ def test_every_way_takes_the_names_of_columns(way, names, fitted, tmp_path):
     frame.to_csv(path, index=False)
     fit = NAMED[way](frame, path, **names)
     assert list(fit.col_labels) == fitted
-    truth = a1gm.fit(frame[fitted].to_numpy(float)).col_factor
-    np.testing.assert_allclose(fit.col_factor, truth, rtol=1e-12)
+    truth = a1gm.fit(frame[fitted].to_numpy(float))
+    np.testing.assert_allclose(fit.col_factor, truth.col_factor, rtol=1e-12)
+    if way not in NOT_AGAIN:
+        assert fit.divergence == pytest.approx(truth.divergence)
     with pytest.raises((A1gmError, A1gmWarning), match="is not the name of one"):
         NAMED[way](frame, path, id=[["a"]])
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_what_was_inferred_is_said_once(way, tmp_path):
+    frame = pd.DataFrame({**labels("year"), **data("a", "b", "c")})
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    with noted() as found:
+        fit = NAMED[way](frame, path)
+        assert np.isnan(fit.divergence) == (way in NOT_AGAIN)
+    assert [text.count("'year'") for text in found.texts] == [1]

@@ -25,7 +25,7 @@ from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.columns import BY_RULE, ColumnOptions, columns_like
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
@@ -301,9 +301,8 @@ def _fit_elsewhere(X: Any, wanted: ColumnOptions, options: FitOptions) -> RankOn
     """Fit a table that is counted where it lies, or read once."""
     how: Any = {"negatives": options.negatives, "n_threads": options.n_threads}
     seen, names, choice = observe_elsewhere(X, wanted, **how)
-    return fit_patterns(
-        seen, options, col_labels=names, choice=choice, engine=engine_of(X)
-    )
+    engine = engine_of(X, columns_like(choice, names))
+    return fit_patterns(seen, options, col_labels=names, choice=choice, engine=engine)
 
 
 def fit_rows(source: AnyRows, options: FitOptions, **more: Any) -> RankOneFit:

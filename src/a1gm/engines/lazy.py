@@ -8,7 +8,7 @@ batch by batch. Either way `Patterns` is what a fit is made of.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -193,6 +193,9 @@ def observe_elsewhere(
     )
 
 
-def engine_of(X: Any) -> LazyFrames:
-    """The engine of a fit of X; it asks X again for the scatter of the cells."""
-    return replace(LAZY_FRAMES, fitted=native_of(X)) if is_lazy(X) else LAZY_FRAMES
+def engine_of(X: Any, options: ColumnOptions) -> LazyFrames:
+    """The engine of a fit of X; it asks X again for the scatter of the cells.
+
+    ``options`` choose the columns that were fitted.
+    """
+    return LazyFrames(options, native_of(X)) if is_lazy(X) else LAZY_FRAMES
