@@ -267,8 +267,8 @@ def filled_long(
         raise TableTooLargeError(
             f"fill_long would give {n_rows:,} rows: {shape[0]:,} x {shape[1]:,} pairs, "
             f"of which {n_known:,} are observed. That is more than max_rows="
-            f"{max_rows:,}. fit.predict(frame) gives the values of the pairs that are "
-            "needed; or raise max_rows."
+            f"{max_rows:,}. In Python fit.predict(frame) gives the values of the pairs "
+            "that are needed, and fill_long takes another max_rows."
         )
     bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)
     parts = list(filled_pairs(fit, only_missing, bounds))
