@@ -8,15 +8,17 @@ import pickle
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 from support.oracles import same_partition
 
 import a1gm
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import NotNumericError, ParameterError
 from ways import containers
 from ways.kinds import KINDS, OF_THEIR_OWN, WITHOUT_ROWS, Made
 from ways.oracle import Oracle
 from ways.tables import TABLES
+from ways.ways import noted
 
 CHOSEN = ("random holes", "two blocks", "blocks beside zeros", "empty lines")
 WHAT_TO_DO = re.compile(
@@ -218,3 +220,10 @@ def test_a_frame_is_reconstructed_as_a_frame(table, container):
     assert list(found.columns) == list(given.columns) or container == "pyarrow table"
     truth = Oracle(TABLES[table]).fitted
     np.testing.assert_allclose(take(found), truth, rtol=1e-9, atol=0.0)
+
+
+def test_a_lazy_frame_is_refused_without_a_look_at_its_names():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, None, 5.0]})
+    fit = a1gm.fit(frame)
+    with pytest.raises(NotNumericError, match=r"Pass X\.collect"), noted():
+        fit.residuals(frame.lazy())

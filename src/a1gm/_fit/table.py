@@ -175,8 +175,10 @@ class Table:
 
     def is_long(self, X: Any) -> bool:
         """Whether X is a long frame with the keys of the long one that was fitted."""
+        if self.long is None:
+            return False
         names = getattr(X, "column_names", getattr(X, "columns", ()))  # pyarrow first
-        if self.long is None or callable(names):
+        if callable(names):
             return False
         return all(key in list(names) for key in self.long[:2])
 
