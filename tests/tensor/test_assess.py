@@ -44,6 +44,21 @@ def test_scores_are_those_of_fits_of_the_rest():
     assert found.means_of == int(np.argmin(off))
 
 
+def test_errors_are_weighted_as_those_of_two_keys():
+    T = counts()[:, :, 0]
+    weights = np.random.default_rng(1).gamma(0.5, 1.0, T.shape)
+    options = {"weights": weights, "repeats": 1, "random_state": 0}
+    found = a1gm.assess(T, interactions="all", **options).scores["{0} {1}"]
+    random = np.random.default_rng(0)
+    hidden = np.zeros(T.size, bool)
+    hidden[random.choice(T.size, round(0.1 * T.size), replace=False)] = True
+    hidden = hidden.reshape(T.shape)
+    left = np.where(hidden, np.nan, T)
+    guess = a1gm.fit(left, weights=weights).reconstruct()[hidden]
+    off = np.average(np.abs(T[hidden] - guess), weights=weights[hidden])
+    assert found.mean_absolute_error == pytest.approx(off)
+
+
 def test_a_long_frame_says_the_same():
     T = counts()
     index = np.indices(T.shape).reshape(3, -1)

@@ -108,6 +108,18 @@ def test_published_students():
     assert (round(u.deviance, 1), u.dof) == (0.4, 1)
 
 
+def test_a_level_of_zeros_has_factor_0_and_is_attained():
+    T = random_table(np.random.default_rng(0), (3, 4, 5), holes=0)
+    T = np.where(np.isnan(T), 1.0, T + 1.0)
+    T[1] = 0.0
+    fit = a1gm.fit_tensor(T)  # warns of nothing, as a1gm.fit
+    assert fit.attained
+    assert "given up" not in repr(fit)
+    assert fit.factors[0][1] == 0.0
+    others = a1gm.fit_tensor(np.delete(T, 1, axis=0)).reconstruct()
+    np.testing.assert_allclose(np.delete(fit.reconstruct(), 1, axis=0), others)
+
+
 def test_haberman_zeros_in_opposite_corners_are_given_up():
     T = np.arange(5.0, 13.0).reshape(2, 2, 2)
     T[0, 0, 0] = T[1, 1, 1] = 0.0

@@ -80,6 +80,9 @@ def test_what_cannot_be_fitted_is_refused(given, error, words):
     [
         ({"interactions": [(0, 1, 2)]}, ParameterError, "nothing would be filled"),
         ({"interactions": [(0, 7)]}, ParameterError, "no mode"),
+        ({"interactions": (0, 1)}, ParameterError, r"such as \[\(0, 1\)\]"),
+        ({"interactions": "all"}, ParameterError, r"got 'all'"),
+        ({"interactions": 3}, ParameterError, "got 3"),
         (
             {"interactions": ["site:yaer"], "names": ["site", "year", "month"]},
             ParameterError,
@@ -124,6 +127,30 @@ def test_factors_multiply_to_the_table():
     assert b.sum() == pytest.approx(1.0)
     assert c.sum() == pytest.approx(1.0)
     assert list(fit.factors) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 3, 4)])
+def test_zeros_alone_are_zero(shape):
+    fit = a1gm.fit_tensor(np.zeros(shape))  # warns of nothing
+    assert fit.converged
+    assert fit.attained
+    np.testing.assert_array_equal(fit.reconstruct(), np.zeros(shape))
+
+
+def test_weights_of_an_array_are_never_those_of_a_list():
+    X = np.array([[1.0, 2.0, np.nan], [5.0, np.nan, np.nan]])  # three cells, columns
+    fit = a1gm.fit_tensor(X, weights=[1.0, 2.0, 3.0], on_undetermined="ignore")
+    np.testing.assert_array_equal(fit._cells.weights, [1.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(np.inf, InfiniteValuesError), (-1.0, NegativeValuesError)]
+)
+def test_cells_that_no_fit_takes_are_not_filled(bad, error):
+    other = np.where(np.isnan(T), np.nan, 1.0)
+    other[1, 2, 3] = bad
+    with pytest.raises(error, match=r"T\[1, 2, 3\]"):
+        a1gm.fit_tensor(T).impute(other)
 
 
 def test_other_shapes_are_not_filled():

@@ -115,13 +115,14 @@ def assess_margins(
         )
     found: dict[tuple[Margin, ...], list[Floats]] = {groups: [] for groups in sets}
     means: list[list[Floats]] = [[] for _ in cells.modes]
-    truth = []
+    truth, weights = [], []
     options = FitOptions("raise", "ignore")
     for _ in range(repeats):
         hidden = np.zeros(n, bool)
         hidden[random.choice(n, n_hidden, replace=False)] = True
         seen, out = cells.only(~hidden), cells.only(hidden)
         truth.append(out.values)
+        weights.append(np.ones(n_hidden) if out.exposed else out.weights_or_ones)
         for mode, of_mode in enumerate(means):
             of_mode.append(_means(seen, out, mode))
         for groups, guesses in found.items():
@@ -129,12 +130,12 @@ def assess_margins(
             fit = fit_cells(seen, names, options, is_quiet=True)
             exposure = out.weights if out.exposed else None
             guesses.append(fit._fitted(out.index, exposure))
-    x = np.concatenate(truth)
+    x, v = np.concatenate(truth), np.concatenate(weights)
     rivals = [np.concatenate(own) for own in means]
-    off = [float(np.nanmean(np.abs(x - rival))) for rival in rivals]
+    off = [float(np.average(np.abs(x - rival), weights=v)) for rival in rivals]
     best = int(np.argmin(off))
     scores = {
-        _name(groups, cells.modes): _score(x, np.concatenate(guesses), rivals[best])
+        _name(groups, cells.modes): _score(x, np.concatenate(guesses), rivals[best], v)
         for groups, guesses in found.items()
     }
     skill = np.nan_to_num([score.skill for score in scores.values()], nan=-np.inf)
@@ -172,7 +173,7 @@ def _name(groups: Sequence[Margin], modes: Sequence[Any]) -> str:
 def _means(seen: Cells, out: Cells, mode: int) -> Floats:
     """Mean, or rate, of the other cells of a level; that of all without any."""
     n = seen.shape[mode]
-    weights = np.ones(len(seen.values)) if seen.weights is None else seen.weights
+    weights = seen.weights_or_ones
     above = seen.values if seen.exposed else seen.values * weights
     sums = weighted_counts(seen.index[mode], above, n)
     counts = weighted_counts(seen.index[mode], weights, n)
@@ -182,12 +183,13 @@ def _means(seen: Cells, out: Cells, mode: int) -> Floats:
     return found * out.weights if out.exposed and out.weights is not None else found
 
 
-def _score(x: Floats, guess: Floats, rival: Floats) -> MarginScore:
+def _score(x: Floats, guess: Floats, rival: Floats, v: Floats) -> MarginScore:
     known = ~np.isnan(guess)
     if not known.any():
         return MarginScore(np.nan, np.nan, np.nan, 0)
-    own, other = np.abs(x - guess)[known].mean(), np.abs(x - rival)[known].mean()
+    x, guess, rival, v = x[known], guess[known], rival[known], v[known]
+    own, other = (np.average(np.abs(x - y), weights=v) for y in (guess, rival))
     with np.errstate(divide="ignore"):
-        deviance = 2.0 * divergence_of_cells(x[known], guess[known]).mean()
+        deviance = 2.0 * np.average(divergence_of_cells(x, guess), weights=v)
     skill = 1.0 - own / other if other > 0.0 else (0.0 if own == 0.0 else -np.inf)
     return MarginScore(float(skill), float(own), float(deviance), int(known.sum()))

@@ -144,7 +144,7 @@ def _warn_about(fit: TensorFit) -> None:
     if fit._is_whole or fit._on_undetermined == "ignore":
         return
     parts = []
-    n_zeros = int(fit._known.given_up.sum())
+    n_zeros = fit._known.n_approached
     if n_zeros:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:

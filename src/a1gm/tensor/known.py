@@ -196,6 +196,7 @@ class Known:
         is_free = np.asarray(A.sum(axis=0)).ravel() == 0.0
         alone = outside & (Z @ is_free > 0)
         self._driven[alone] = True
+        self._alone = alone
         left = np.flatnonzero(outside & ~alone)
         if len(left):
             self._driven[left] = _can_vanish(A, Z[left])
@@ -206,9 +207,17 @@ class Known:
 
     @cached_property
     def given_up(self) -> Bools:
-        """Whether a cell is an observed zero that can only be approached."""
+        """Whether a cell is an observed zero that is fitted by 0."""
+        return self._of_cells(self._driven)
+
+    @cached_property
+    def n_approached(self) -> int:
+        """Zeros that are given up and have no level of zeros, whose factor is 0."""
+        return int(self._of_cells(self._driven & ~self._alone).sum())
+
+    def _of_cells(self, of_zeros: Bools) -> Bools:
         found = np.zeros(self._p.n_cells, bool)
-        found[self._is_zero_cell] = self._driven[self._zero_of_cell]
+        found[self._is_zero_cell] = of_zeros[self._zero_of_cell]
         return found
 
     @property

@@ -55,6 +55,11 @@ class Cells:
         """Row and column of a cell in the list."""
         return at, 0
 
+    @property
+    def weights_or_ones(self) -> Floats:
+        """Weights or exposures of the cells; 1 without any."""
+        return np.ones(len(self.values)) if self.weights is None else self.weights
+
     def only(self, chosen: Bools) -> Cells:
         """Some of the cells."""
         return replace(
@@ -78,9 +83,10 @@ def read_cells(
 ) -> Cells:
     """Read an array, a sparse array of coordinates, or (indices, values)."""
     weighting = weights_or_exposure(weights, exposure)
-    index, values, shape = _listed(T) or _dense(T)
+    listed = _listed(T)
+    index, values, shape = listed or _dense(T)
     modes = _names_of(names, len(shape))
-    every = _weights_of(weighting, shape, index)
+    every = _weights_of(weighting, shape, None if listed is None else len(values))
     V = None if every is None else every[index] if every.shape == shape else every
     is_exposed = weighting[0] == "exposure" and V is not None
     keep = ~np.isnan(values)
@@ -103,6 +109,13 @@ def read_cells(
     )
     found.check()
     return found
+
+
+def check_finite(cells: Floats, modes: Sequence[Any], labels: Sequence[Any]) -> None:
+    """Raise for cells of an array that cannot be fitted, by their labels."""
+    bad = np.nonzero((cells < 0.0) | np.isinf(cells))
+    found = Cells(bad, cells[bad], cells.shape, tuple(modes), tuple(labels))
+    check_values(found, found.values, None)
 
 
 def _dense(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]]:
@@ -226,14 +239,14 @@ def _names_of(names: Any, n: int) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------------------- weights
 def _weights_of(
-    weighting: Weighting, shape: tuple[int, ...], index: tuple[Ints, ...]
+    weighting: Weighting, shape: tuple[int, ...], n_listed: int | None
 ) -> AnyArray | None:
-    """Weights of all cells, or of the listed ones where they come as a list."""
+    """Weights of all cells, or of the listed ones where both come as a list."""
     name, given = weighting
     if given is None:
         return None
     found = dense_cells(given, name)
-    if found.shape == (len(index[0]),) and found.shape != shape:
+    if found.shape == (n_listed,) and found.shape != shape:
         return found
     try:
         return np.broadcast_to(found, shape)
@@ -263,11 +276,17 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
     Sets inside others are dropped. Raises for unknown modes and a set of all modes.
     """
     found: list[Margin] = []
-    for given in () if interactions is None else interactions:
-        is_mode = isinstance(given, Hashable) and given in modes
-        is_set = isinstance(given, tuple | list) and not is_mode
+    sets = () if interactions is None else interactions
+    is_list = isinstance(sets, Sequence) and not isinstance(sets, str)
+    if not is_list or (len(sets) > 0 and all(_is_one(given, modes) for given in sets)):
+        raise ParameterError(
+            "interactions must be a list of sets of modes, such as "
+            f"[{tuple(modes[:2])!r}], got {interactions!r}."
+        )
+    for given in sets:
+        is_set = isinstance(given, tuple | list) and not _is_one(given, modes)
         members = given if is_set else (given,)
-        if isinstance(given, str) and not is_mode:
+        if isinstance(given, str) and not _is_one(given, modes):
             members = given.split(":")
         found.append(tuple(sorted({_mode_of(one, modes) for one in members})))
     if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):
@@ -282,6 +301,12 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
         if not any(set(margin) < set(other) for other in found)
     ]
     return tuple(sorted(largest))
+
+
+def _is_one(given: Any, modes: Sequence[Any]) -> bool:
+    """Whether a mode is given by itself, not a set of modes."""
+    is_mode = isinstance(given, Hashable) and given in modes
+    return is_mode or isinstance(given, int | np.integer)
 
 
 def _mode_of(given: Any, modes: Sequence[Any]) -> int:

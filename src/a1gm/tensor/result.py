@@ -34,7 +34,7 @@ from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 from a1gm.tensor.known import Known
 from a1gm.tensor.mend import cell_error, is_small
 from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
-from a1gm.tensor.read import Cells, dense_cells
+from a1gm.tensor.read import Cells, check_finite, dense_cells
 from a1gm.tensor.save import KIND_OF_TENSOR, fit_to_arrays
 from a1gm.tensor.solve import Solved
 from a1gm.tensor.sure import TensorUncertainty
@@ -152,7 +152,7 @@ class TensorFit:
     @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return not self._known.given_up.any()
+        return self._known.n_approached == 0
 
     # ------------------------------------------------------------------------- factors
     @cached_property
@@ -221,7 +221,8 @@ class TensorFit:
         """Whether every cell of the table has a value."""
         has_all = all(own.size == math.prod(own.lengths) for own in self._levels)
         has_all = has_all and bool(self._problem.has_cells.all())
-        return has_all and self.attained and self._known.is_whole
+        has_all = has_all and not self._known.given_up.any()
+        return has_all and self._known.is_whole
 
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells; NaN where the data do not determine them."""
@@ -360,6 +361,7 @@ class TensorFit:
                 f"T has shape {cells.shape}, but the fit is of shape {self.shape}: "
                 "rows and columns of other tables have no factors here."
             )
+        check_finite(cells, self.modes, self.labels)
         at = np.flatnonzero(np.isnan(cells))
         flat = cells.reshape(-1)
         for start in range(0, len(at), CELLS_AT_ONCE):
@@ -559,7 +561,7 @@ class TensorFit:
         if not self._is_whole and n <= MOST_CELLS:
             lines["undetermined cells"] = f"{self.n_undetermined:,}"
         if not self.attained:
-            lines["zeros given up"] = f"{int(self._known.given_up.sum()):,}"
+            lines["zeros given up"] = f"{self._known.n_approached:,}"
         return lines
 
     def __repr__(self) -> str:

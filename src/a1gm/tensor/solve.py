@@ -39,6 +39,8 @@ class Solved:
 
 def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
+    if problem.n_cells == 0:  # all were zeros that are given up
+        return Solved(np.zeros(len(problem.has_cells)), "closed form", 0, 0.0, 0.0)
     merged = merge_twins(problem)
     small = problem if merged is None else merged.problem
     t, solver, n_iter, error = solve_two_groups(small, tol, max_iter) or _iterate(
