@@ -22,6 +22,7 @@ from a1gm.exceptions import (
     LabelError,
     NegativeValuesError,
     NotNumericError,
+    NotRepresentableError,
     TotalsError,
 )
 
@@ -414,6 +415,11 @@ def test_rounding_keeps_totals(seed):
     assert not N[F == 0].any()
     near = np.abs(N - F).sum() - np.abs(np.rint(F) - F).sum()
     assert near <= 0.5 * (len(r) + len(c))
+
+
+def test_totals_whose_sum_is_no_float_are_refused():
+    with pytest.raises(NotRepresentableError, match="sum of the totals"):
+        a1gm.scale(np.ones((2, 2)), [1e308, 1e308])
 
 
 def test_rounding_a_seed_of_zeros():

@@ -14,6 +14,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._rows.seed import Cells
+from a1gm.exceptions import NotRepresentableError
 
 WHOLE = 1e-14  # relative: decimals that were added up are that near
 MOST_DECIMAL, MOST_WHOLE = 1e12, 2.0**53
@@ -46,7 +47,13 @@ class Units:
         """Numbers of units in the data's own terms, rounded once."""
         if isinstance(units, np.ndarray) and units.dtype != object and self.den == 1:
             return np.asarray(units / float(self.num))
-        return np.array([int(x) * self.den / self.num for x in units], np.float64)
+        try:
+            return np.array([int(x) * self.den / self.num for x in units], np.float64)
+        except OverflowError as error:
+            raise NotRepresentableError(
+                "The sum of the totals is outside the range of float64 (up to about "
+                "1e308). Divide the totals by a power of ten."
+            ) from error
 
 
 def in_units(totals_of: tuple[Floats, Floats], known: Cells) -> Units:
