@@ -404,6 +404,7 @@ LONG = long_frame()
     [
         (LONG, ["shop"], "sales", ParameterError, "keys must be two names"),
         (LONG, "shop", "sales", ParameterError, "keys must be two names"),
+        (LONG, [(), "shop"], "sales", ParameterError, "keys must be two names"),
         (LONG, ["shop", "mnth"], "sales", ParameterError, "'mnth'.*mean 'month'"),
         (LONG, KEYS, "month", ParameterError, "must be different columns"),
         (LONG, None, None, ParameterError, "Name the columns"),

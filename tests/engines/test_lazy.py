@@ -382,6 +382,8 @@ def test_a_failing_query_is_the_message_of_the_engine():
     lazy = pl.LazyFrame({"a": [1.0]}).map_batches(lambda _: 1 / 0)
     with pytest.raises(EngineError, match=r"Reading the batches of X failed"):
         a1gm.fit(lazy)
+    with pytest.raises(EngineError, match='unable to find column "b"'):
+        a1gm.fit(pl.LazyFrame({"a": [1.0]}).select("b"))
 
 
 def test_queries_are_logged(caplog):

@@ -775,7 +775,8 @@ class RankOneFit(Solution):
             ``fit.uncertainty().interval`` at this level, such as 0.95.
         only_missing : bool, default=True
             Whether to give the missing pairs only; else all pairs, the observed ones
-            as they were, with their values as bounds.
+            as they were, with their values as bounds. The values are float64, which
+            rounds integers above 2**53.
         max_rows : int, default=100,000,000
             More rows than this are refused, before any is made.
 

@@ -212,7 +212,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
             level, such as 0.95; missing in groups without ``uncertainty()``.
         only_missing : bool, default=True
             Whether to give the missing pairs only; else all pairs, the observed ones
-            as they were, with their values as bounds.
+            as they were, in float64, with their values as bounds.
 
         Returns
         -------

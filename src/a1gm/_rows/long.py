@@ -365,7 +365,7 @@ def _open_long(
             "Name the columns with the two keys and the value: "
             'keys=["shop", "month"], value="sales".'
         )
-    if isinstance(keys, str) or len(keys) < 2:
+    if isinstance(keys, str) or len(keys) < 2 or () in keys:
         raise ParameterError(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', or more, got {keys!r}."

@@ -41,7 +41,12 @@ class Stream:
         if library == "polars":
             import polars as pl
 
-            empty = pl.DataFrame(schema=X.collect_schema())
+            try:
+                empty = pl.DataFrame(schema=X.collect_schema())
+            except pl.exceptions.PolarsError as error:
+                raise EngineError(
+                    f"polars cannot tell the columns of X: {str(error).splitlines()[0]}"
+                ) from error
             chosen = cls._of_schema(empty, options)
             table = X.select(list(chosen.names))
             chosen.batches = iter(table.collect_batches(chunk_size=ROWS_AT_ONCE))
