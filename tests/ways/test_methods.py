@@ -47,6 +47,15 @@ def filled_long(made):
         return None
 
 
+def query(made):
+    """The query of a fit whose columns have names and no weights; else its refusal."""
+    if made.fit.has_weights or made.fit.col_labels is None:
+        with pytest.raises(ParameterError, match=r"^A query ") as refused:
+            made.fit.to_sql("t", dialect="duckdb")
+        return str(refused.value)
+    return made.fit.to_sql("t", dialect="duckdb")
+
+
 # How to call each public method; a new one must be entered here.
 CALLS = {
     "divergence_of": lambda made: made.fit.divergence_of(made.given, **made.options),
@@ -65,6 +74,7 @@ CALLS = {
     "to_frames": lambda made: [
         made.fit.to_frames(backend=name) for name in ("pandas", "polars", "pyarrow")
     ],
+    "to_sql": query,
     "transform": lambda made: made.fit.transform(in_hand(made.given), **made.options),
     "uncertainty": lambda made: made.fit.uncertainty(2.0).totals("column", "fitted"),
 }
