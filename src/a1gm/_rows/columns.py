@@ -148,7 +148,7 @@ def choose(
     return choice
 
 
-@dataclass(slots=True)
+@dataclass
 class ColumnOptions:
     """Which columns of a frame the caller asks for, as in ``choose``.
 
