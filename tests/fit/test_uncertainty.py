@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from ways.containers import CONTAINERS
 
 import a1gm
-from a1gm._fit.sure.intervals import _quantiles
+from a1gm._fit.sure.intervals import quantiles
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
@@ -223,7 +223,7 @@ def test_intervals_hold_the_fill_and_widen_as_certainty_falls(level, phi):
     for mean in (1e-6, 0.02, 1.0, 30.0, 1e8):
         f = np.full(len(of_log), mean)
         with np.errstate(all="ignore"):
-            lower, upper = (_quantiles(f, of_log, phi, tail) for tail in tails)
+            lower, upper = (quantiles(f, of_log, phi, tail) for tail in tails)
         assert ((lower <= f) & (f <= upper)).all()
         assert (lower >= 0.0).all()
         assert (np.diff(lower) <= 1e-9 * mean).all()
@@ -236,7 +236,7 @@ def test_ordinary_bounds_are_quantiles_of_the_gamma_distribution(level):
     mean, of_log = np.array([3.0, 20.0, 700.0]), np.array([0.1, 0.1, 0.01])
     variance = mean**2 * of_log + 2.0 * mean
     upper = gamma.ppf((1 + level) / 2, mean**2 / variance, scale=variance / mean)
-    found = _quantiles(mean, of_log, 2.0, (1 + level) / 2)
+    found = quantiles(mean, of_log, 2.0, (1 + level) / 2)
     np.testing.assert_allclose(found, upper, rtol=1e-12)
 
 

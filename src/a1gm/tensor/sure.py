@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.messages import html_table, one_line
 from a1gm._fit.place import FINITE, ZERO
-from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion, check_level
-from a1gm._fit.sure.intervals import _quantiles
-from a1gm._fit.sure.uncertainty import MOST_SMALL, Index, TotalsWithErrors
+from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion
+from a1gm._fit.sure.goodness import GoodnessOfFit
+from a1gm._fit.sure.intervals import quantiles, tails
+from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 from a1gm.tensor.mend import Inverse
 from a1gm.tensor.problem import MOST_CELLS
@@ -29,7 +29,7 @@ MOST_LEVELS = 6000  # beside the largest margin
 MOST_SHARES = 1 << 27  # numbers in memory
 
 
-class TensorUncertainty:
+class TensorUncertainty(GoodnessOfFit):
     """How sure a fit of several modes is. Made by ``fit.uncertainty()``.
 
     The model behind the divergence is the over-dispersed Poisson; all errors are first
@@ -41,8 +41,6 @@ class TensorUncertainty:
         Variance over mean of a cell of weight 1.
     dof : int
         Degrees of freedom: observed cells less the rank of their design.
-    pearson_chi2, deviance : float
-        Statistics of the observed cells.
     """
 
     def __init__(self, fit: TensorFit, dispersion: Dispersion = "pearson") -> None:
@@ -62,8 +60,7 @@ class TensorUncertainty:
         x, v, f = self._observed()
         with np.errstate(divide="ignore", invalid="ignore"):
             chi2 = np.where(f > 0.0, (x - f) ** 2 / f, 0.0)
-        self.pearson_chi2 = float((v * chi2).sum())
-        self.deviance = fit.deviance
+        self._chi2 = float((v * chi2).sum())
         self._unit = float(dispersion) or 1.0 if is_number else 1.0
         self.dispersion = float(dispersion) if is_number else 1.0
         if dispersion in ("pearson", "deviance"):
@@ -99,39 +96,19 @@ class TensorUncertainty:
             e += math.frexp(float(fit._cells.weights.max()))[1]
         return math.ldexp(1.0, -e)
 
-    # ------------------------------------------------------------------- tests of fit
     @property
-    def pearson_p(self) -> float:
-        """p-value of Pearson's chi-square under the Poisson model.
-
-        NaN where more than a fifth of the fitted means are below 1.
-        """
-        return self._p_value(self.pearson_chi2)
+    def pearson_chi2(self) -> float:
+        """Pearson's statistic of the observed cells."""
+        return self._chi2
 
     @property
-    def deviance_p(self) -> float:
-        """p-value of the deviance under the Poisson model; NaN likewise."""
-        return self._p_value(self.deviance)
+    def deviance(self) -> float:
+        """Twice the divergence."""
+        return self._fit.deviance
 
-    def _p_value(self, statistic: float) -> float:
-        from scipy.special import chdtrc
-
-        if self.dof < 1 or self._share_of_small > MOST_SMALL:
-            return math.nan
-        return float(chdtrc(self.dof, statistic / self._unit))
-
-    @cached_property
-    def _share_of_small(self) -> float:
-        """Share of the fitted means that are below 1, or the dispersion passed."""
+    def _share_below(self, unit: float) -> float:
         _, _, f = self._observed()
-        return float((f < self._unit).mean())
-
-    def _with_p(self, statistic: float, p: float) -> str:
-        why = f"p = {p:.2g}"
-        if self._share_of_small > MOST_SMALL:
-            share = f"{self._share_of_small:.0%}"
-            why = f"no p-value: {share} of the fitted means are below {self._unit:.3g}"
-        return f"{statistic:.6g} ({why})"
+        return float((f < unit).mean())
 
     # -------------------------------------------------------------------------- cells
     def _levels(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
@@ -195,13 +172,12 @@ class TensorUncertainty:
 
     def _tails(self, level: float) -> tuple[Values, Values]:
         """The bounds of a level, as functions of positions of cells."""
-        check_level(level)
-        low = (1.0 - level) / 2.0
-        return partial(self._bounds, low), partial(self._bounds, 1.0 - low)
+        low, high = tails(level)
+        return partial(self._bounds, low), partial(self._bounds, high)
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
         with np.errstate(all="ignore"):
-            return _quantiles(
+            return quantiles(
                 self._fit._fitted(index),
                 self._log_variance(index),
                 self.dispersion,
@@ -333,22 +309,6 @@ class TensorUncertainty:
             _of=str(mode),
             _backend=None if fit._long is None else fit._long.backend,
         )
-
-    # --------------------------------------------------------------------- appearance
-    def summary(self) -> dict[str, str]:
-        """The dispersion and the tests of fit, one entry each."""
-        return {
-            "dispersion": f"{self.dispersion:.6g}",
-            "degrees of freedom": f"{self.dof:,}",
-            "Pearson's chi-square": self._with_p(self.pearson_chi2, self.pearson_p),
-            "deviance": self._with_p(self.deviance, self.deviance_p),
-        }
-
-    def __repr__(self) -> str:
-        return one_line("TensorUncertainty", self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table("TensorUncertainty", self.summary())
 
 
 class _Sums:

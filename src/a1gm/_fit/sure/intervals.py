@@ -47,7 +47,7 @@ class Holes:
             some = np.flatnonzero(piece == k)
             with np.errstate(all="ignore"):
                 of_log = self._log_variance(i[some], j[some], wider)
-                found[some] = _quantiles(found[some], of_log, self.dispersion, tail)
+                found[some] = quantiles(found[some], of_log, self.dispersion, tail)
         return found
 
     def _log_variance(self, i: Ints, j: Ints, wider: float) -> Floats:
@@ -93,7 +93,7 @@ def _widening(dof: float, tail: float) -> float:
     return 1.0 if normal == 0.0 else float(stdtrit(dof, tail) / normal) ** 2
 
 
-def _quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
+def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
     """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass.
 
     The upper quantile of a gamma distribution falls to 0 as its variance grows beyond

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -17,9 +17,7 @@ from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorErrors, labelled_frame
 from a1gm._fit.messages import (
     html_grid,
-    html_table,
     number_grid,
-    one_line,
     text_grid,
 )
 from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
@@ -34,6 +32,7 @@ from a1gm._fit.sure.arguments import (
     generator_of,
 )
 from a1gm._fit.sure.covariance import Covariance
+from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.information import MOST_COLUMNS, Information
 from a1gm._fit.sure.intervals import Holes, tails
 from a1gm._fit.sure.scatter import Scatter
@@ -68,7 +67,6 @@ BELOW_ZERO = (
     "method, which estimates them from the development factors."
 )
 OUTLYING = 0.2  # of Pearson's statistic is more than one cell should carry
-MOST_SMALL = 0.2  # of the fitted means may be below 1 where chi-square is tested
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -173,15 +171,12 @@ class Outlier(NamedTuple):
         )
 
 
-class Errors(ABC):
+class Errors(GoodnessOfFit):
     """Errors of the cells, totals and factors of a table."""
 
-    dispersion: float
-    dof: int
     _covariance: Covariance  # of the logarithms of the column factors
     _scatter: Scatter
     _info: Information
-    _unit: float  # of the Poisson's variance in the tests of fit
     _process: float  # variance over mean of a cell
     _errors_dof: float  # of the covariance: infinite unless it is robust
     _backend: str | None
@@ -226,39 +221,8 @@ class Errors(ABC):
         """Twice the divergence; NaN for negative cells, and without the cells."""
         return self._scatter.deviance
 
-    @property
-    def pearson_p(self) -> float:
-        """p-value of Pearson's chi-square under the rank-1 Poisson model.
-
-        A numeric ``dispersion`` takes the place of 1. NaN where more than a fifth of
-        the fitted means are below 1 (or that number): such counts are too small for the
-        distribution of chi-square.
-        """
-        return self._p_value(self.pearson_chi2)
-
-    @property
-    def deviance_p(self) -> float:
-        """p-value of the deviance under the rank-1 Poisson model; NaN likewise."""
-        return self._p_value(self.deviance)
-
-    def _p_value(self, statistic: float) -> float:
-        from scipy.special import chdtrc
-
-        if self.dof < 1 or self._share_of_small > MOST_SMALL:
-            return math.nan
-        return float(chdtrc(self.dof, statistic / self._unit))
-
-    @cached_property
-    def _share_of_small(self) -> float:
-        """Share of the fitted means that are below 1, or the dispersion passed."""
-        return self._info.share_below(self._unit)
-
-    def _with_p(self, statistic: float, p: float) -> str:
-        why = f"p = {p:.2g}"
-        if self._share_of_small > MOST_SMALL:
-            share = f"{self._share_of_small:.0%}"
-            why = f"no p-value: {share} of the fitted means are below {self._unit:.3g}"
-        return f"{statistic:.6g} ({why})"
+    def _share_below(self, unit: float) -> float:
+        return self._info.share_below(unit)
 
     # ------------------------------------------------------------------------- cells
     def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
@@ -428,25 +392,6 @@ class Errors(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
             return w / w[at], own + of_pattern[pattern]
-
-    # -------------------------------------------------------------------- appearance
-    def summary(self) -> dict[str, str]:
-        """The dispersion and the tests of fit, one entry each."""
-        phi = f"{self.dispersion:.6g}"
-        if self.dispersion == 0.0:
-            phi = "0: a perfect fit, all errors are 0"
-        return {
-            "dispersion": phi,
-            "degrees of freedom": f"{self.dof:,}",
-            "Pearson's chi-square": self._with_p(self.pearson_chi2, self.pearson_p),
-            "deviance": self._with_p(self.deviance, self.deviance_p),
-        }
-
-    def __repr__(self) -> str:
-        return one_line(type(self).__name__, self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self.summary())
 
 
 class Uncertainty(Errors):
