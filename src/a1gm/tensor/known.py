@@ -31,7 +31,7 @@ PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
-NULL, NOT_NULL = 1e-8, 1e-5  # products with null vectors are below or above
+NULL = 1e-8  # products with null vectors that are only rounding
 MOST_PRODUCTS = 20_000
 SIGN = 1e-7  # of a linear program's answer
 
