@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array, coo_matrix, csr_array
 from support.tensor_oracle import random_table
 
 import a1gm
@@ -37,6 +38,27 @@ def test_masked_arrays_and_memory_maps_are_tables(tmp_path):
     np.save(path, T)
     mapped = np.load(path, mmap_mode="r")
     np.testing.assert_allclose(a1gm.fit_tensor(mapped).impute(mapped), expected)
+
+
+def test_coordinates_of_pydata_are_a_list_of_cells():
+    sparse = pytest.importorskip("sparse")
+    stored = sparse.COO.from_numpy(T, fill_value=np.nan)
+    fit = a1gm.fit_tensor(stored)
+    np.testing.assert_allclose(fit.reconstruct(), a1gm.fit_tensor(T).reconstruct())
+    assert fit.divergence == pytest.approx(a1gm.fit_tensor(T).divergence)
+    for absent in (sparse.COO.from_numpy(np.nan_to_num(T)), stored.asformat("gcxs")):
+        with pytest.raises(
+            NotNumericError, match=r"zeros or missing.*fill_value=np.na"
+        ):
+            a1gm.fit_tensor(absent)
+    with pytest.raises(NotNumericError, match=r"fit\.predict\(indices\)"):
+        fit.impute(stored)
+
+
+@pytest.mark.parametrize("make", [coo_array, coo_matrix, csr_array])
+def test_absent_cells_of_scipy_are_never_taken_for_missing(make):
+    with pytest.raises(NotNumericError, match="zeros or missing"):
+        a1gm.fit_tensor(make(np.array([[1.0, 2.0], [3.0, 0.0]])))
 
 
 def test_float32_comes_back_as_float32():

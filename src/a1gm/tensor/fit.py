@@ -43,10 +43,10 @@ def fit_tensor(
     Parameters
     ----------
     T : array of any number of dimensions, or (indices, values)
-        Non-negative numbers; NaN is a missing cell. Masked arrays, memory maps, and
-        sparse arrays of coordinates (``sparse.COO``), of which the stored cells are
-        the observed ones; so are those of (indices, values) or (indices, values,
-        shape), with an array of positions per mode.
+        Non-negative numbers; NaN is a missing cell. Masked arrays and memory maps are
+        arrays. (indices, values) or (indices, values, shape) list the observed cells,
+        with an array of positions per mode, as ``sparse.COO`` does with
+        ``fill_value=np.nan``.
     interactions : sequence of tuples of modes, optional
         Sets of modes that act together, by name or number: ``[("site", "year")]``.
         Every mode that is in none has a factor of its own; by default all have.

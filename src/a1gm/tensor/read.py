@@ -132,6 +132,12 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
             f"{name} is a {type(T).__name__}. Fit a frame of two ways with a1gm.fit, "
             "one with a row per cell with a1gm.fit_long(frame, keys=[...], value=...)."
         )
+    if hasattr(T, "todense"):
+        raise NotNumericError(
+            f"{name} is a sparse {type(T).__name__}, whose absent cells may be zeros "
+            "or missing. If they are missing, fit (indices, values, shape) or a "
+            "sparse.COO with fill_value=np.nan; fit.predict(indices) fills cells."
+        )
     mask: Any = np.ma.getmask(T) if isinstance(T, np.ma.MaskedArray) else np.ma.nomask
     try:
         array = np.asarray(T)
@@ -153,13 +159,8 @@ def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
     if isinstance(T, tuple) and len(T) in (2, 3) and np.ndim(T[1]) == 1:
         coords, values = T[:2]
         shape = T[2] if len(T) == 3 else None
-    elif hasattr(T, "coords") and hasattr(T, "data") and hasattr(T, "shape"):
+    elif hasattr(T, "coords") and np.isnan(getattr(T, "fill_value", 0.0)):
         coords, values, shape = T.coords, T.data, T.shape
-    elif hasattr(T, "tocoo"):
-        raise NotNumericError(
-            "T is a sparse table of two ways. Fit it with a1gm.fit(T, absent=...), or "
-            "pass (indices, values) of the cells that are observed."
-        )
     else:
         return None
     index = tuple(_positions(k, mode) for mode, k in enumerate(coords))
