@@ -147,3 +147,14 @@ def test_too_few_iterations_are_announced():
     with pytest.warns(ConvergenceWarning, match="after 1 iteration"):
         found = a1gm.fit_tensor(T, max_iter=1)
     assert not found.converged
+
+
+def test_large_tables_are_bounded_without_listing_pairs_of_cells():
+    """Every cell is a tiny share of its margins here, and none is weak."""
+    rng = np.random.default_rng(6)
+    T = rng.poisson(5.0, (60, 50, 40)) + 0.5
+    T[rng.random(T.shape) < 0.2] = np.nan
+    found = fit(T)
+    assert found.converged
+    assert found.cell_error_is_bound
+    assert found.cell_error <= 1e-10

@@ -16,11 +16,11 @@ from a1gm.exceptions import (
     Option,
 )
 from a1gm.tensor.known import Known
-from a1gm.tensor.mend import is_small, mend
+from a1gm.tensor.mend import settle
 from a1gm.tensor.problem import MOST_CELLS
 from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
 from a1gm.tensor.result import Long, TensorFit
-from a1gm.tensor.solve import Solved, solve
+from a1gm.tensor.solve import solve
 
 
 def fit_tensor(
@@ -94,11 +94,7 @@ def fit_cells(
     known = Known(problem)
     stay = problem.only(~known.given_up) if known.given_up.any() else problem
     solved = solve(stay, options.tol, options.max_iter)
-    if solved.cell_error is None and is_small(stay):
-        t = mend(stay, solved.t, known.rank)
-        gap = stay.gap(stay.fitted(t)[1])
-        if gap <= max(solved.gap, options.tol):
-            solved = Solved(t, solved.solver, solved.n_iter, gap)
+    solved = settle(stay, solved, known.rank, options.tol)
     fit = TensorFit(
         cells,
         groups,

@@ -51,7 +51,8 @@ def fit_from_arrays(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Ten
     _need(is_array(t, "f8", (int(problem.starts[-1]),)), "t")
     _need(bool((t >= 0.0).all() and (t < np.inf).all()), "t")
     _need(type(gap) is float and gap >= 0.0, "gap")
-    _need(error is None or (type(error) is float and error >= 0.0), "cell_error")
+    _need(type(error) is float and error >= 0.0, "cell_error")
+    _need(type(content["is_bound"]) is bool, "is_bound")
     _need(content["solver"] in SOLVERS and type(content["n_iter"]) is int, "solver")
     tol, how = content["tol"], content["on_undetermined"]
     _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
@@ -62,7 +63,14 @@ def fit_from_arrays(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Ten
         levels,
         problem,
         Known(problem),
-        Solved(t, content["solver"], content["n_iter"], gap, error),
+        Solved(
+            t,
+            content["solver"],
+            content["n_iter"],
+            gap,
+            error,
+            is_bound=content["is_bound"],
+        ),
         exponent,
         tol=tol,
         on_undetermined=how,

@@ -9,22 +9,49 @@ so it is taken over these alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._base.types import Floats
+from a1gm._observe.patterns import weighted_counts
 from a1gm.tensor.known import contract, design
-from a1gm.tensor.problem import Problem, sum_over
-from a1gm.tensor.solve import MOST_DENSE, Eliminated
+from a1gm.tensor.problem import Problem
+from a1gm.tensor.reduce import distinct_rows
+from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved, hessian
 
-HEAVY = 1e-3  # of the least of its margins: a cell above ties its levels
+HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
+WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
+FAR = 1e-11  # a move of a cell that is worth another step
 MOST_CLASSES = 1500  # that heavy cells leave, up to which light ones are mended
 ROUNDS = 20
 STILL = 4e-15  # a move of a cell that is only rounding
 NULL = 1e-12
 LONGEST = 700.0  # logarithm of the largest ratio of a cell
-UNIT = 2.0**-53
+
+
+def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
+    """The same fit with a bound on the error of its cells, mended where cuts are weak.
+
+    An estimate, without rounding, where the Hessian is too large to be dense.
+    """
+    if solved.cell_error is not None:
+        return solved
+    f, margins = p.fitted(solved.t)
+    if not is_small(p):
+        D = np.where(margins > 0.0, margins, 1.0)
+        worst = p.reach((p.sums - margins) / D) * math.sqrt(len(D))
+        return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
+    t = solved.t
+    E = Eliminated(hessian(p, f), p.starts, rank)
+    if rank is None or E.least_pivot < WEAK:
+        t = _mend(p, t)
+    elif p.reach(d := E.solve(p.sums - margins)) > FAR:
+        t = t * np.exp(d)
+    gap = p.gap(p.fitted(t)[1])
+    if not gap <= max(solved.gap, tol):
+        t, gap = solved.t, solved.gap
+    return replace(solved, t=t, gap=gap, cell_error=max(_error(p, t, rank), gap))
 
 
 def is_small(p: Problem) -> bool:
@@ -33,30 +60,35 @@ def is_small(p: Problem) -> bool:
 
 
 class _Weak:
-    """Directions that heavy cells leave free, and the light cells that decide them."""
+    """Directions that heavy cells leave free, and the light cells that decide them.
 
-    def __init__(self, p: Problem, f: Floats, margins: Floats, N: Floats) -> None:
-        self.N = N
-        self.light = ~_heavy(p, f, margins)
-        some = p.only(self.light)
-        self._levels = some.level
-        R = self.along(some.level)
-        self._R = R
+    Levels that heavy cells tie together are one class; light cells of the same classes
+    are one kind, and move together along these directions.
+    """
+
+    def __init__(self, p: Problem, f: Floats, margins: Floats) -> None:
+        mean = margins / np.maximum(p.add(np.ones(p.n_cells)), 1.0)
+        heavy = f > HEAVY * np.min([mean[row] for row in p.level], axis=0)
+        self.heavy = Eliminated(hessian(p.only(heavy), f[heavy]), p.starts)
+        labels, cells = contract(p.of_groups(heavy), p.sizes.tolist())
+        sizes = [int(label.max(initial=-1)) + 1 for label in labels]
+        self.is_known = sum(sizes) <= MOST_CLASSES
+        self.N, self.R = np.zeros((len(margins), 0)), np.zeros((0, 0))
+        if not self.is_known or heavy.all():
+            return
+        A = design(cells, sizes)
+        w, V = np.linalg.eigh((A.T @ A).toarray())
+        null = V[:, w <= 1e-9]
+        starts = np.cumsum([0, *sizes])
+        places = [a + label for a, label in zip(starts, labels, strict=False)]
+        self.N = null[np.concatenate(places)]
+        light = [c[k] for c, k in zip(labels, p.of_groups(~heavy), strict=True)]
+        kinds, kind = distinct_rows(light, *sizes)
+        R = design(kinds, sizes) @ null
         moves = np.abs(R).max(axis=1, initial=0.0) > NULL
-        self.R, self.s, self.f = R[moves], some.s[moves], f[self.light][moves]
-
-    def along(self, levels: Iterable[AnyArray]) -> Floats:
-        """What the directions do to the logarithms of cells."""
-        first, *others = levels
-        found: Floats = self.N[first]
-        for row in others:
-            found = found + self.N[row]
-        return found
-
-    def without(self, d: Floats) -> Floats:
-        """A step without what it does along these directions."""
-        y, *_ = np.linalg.lstsq(self._R, sum_over(self._levels, d), rcond=NULL)
-        return np.asarray(d - self.N @ y)
+        sums = (weighted_counts(kind, x[~heavy], len(R)) for x in (p.s, f))
+        self.s, self.f = (x[moves] for x in sums)
+        self.R = R[moves]
 
     def inverse(self, e: Floats) -> Floats:
         """Generalised inverse of the Hessian of light cells e."""
@@ -66,7 +98,7 @@ class _Weak:
 
     def fit(self) -> Floats:
         """Newton on the light cells alone, in their own units."""
-        y = np.zeros(self.N.shape[1])
+        y = np.zeros(self.R.shape[1])
         for _ in range(60):
             e = self.f * np.exp(np.clip(self.R @ y, -LONGEST, LONGEST))
             d = self.inverse(e) @ (self.R.T @ (self.s - e))
@@ -76,160 +108,62 @@ class _Weak:
                 break
         return y
 
-    def transfer(self, pieces: Iterable[Sequence[AnyArray]]) -> float:
-        """How much an error of the light cells moves others along these directions."""
-        by_light = (self.inverse(self.f) @ self.R.T) * self.f
-        return max(
-            float(np.abs(self.along(levels) @ by_light).sum(axis=1).max(initial=0.0))
-            for levels in pieces
-        )
+    def error(self, p: Problem, worst: float) -> float:
+        """What is left in any cell, rounding included.
 
-    def error(self, pieces: Iterable[Sequence[AnyArray]]) -> float:
-        """What is left in any cell along these directions, rounding included."""
-        left = np.abs(self.R.T @ (self.s - self.f))
-        longest = 4.0 + math.sqrt(len(self.s))
-        left += longest * UNIT * (np.abs(self.R).T @ (self.s + self.f))
-        G = self.inverse(self.f)
-        return max(
-            float((np.abs(self.along(levels) @ G) @ left).max(initial=0.0))
-            for levels in pieces
-        )
+        ``worst`` is what the heavy cells leave; what that is in light ones moves
+        others along the free directions.
+        """
+        NG = self.N @ self.inverse(self.f)
+        left = np.abs(NG) @ np.abs(self.R.T @ (self.s - self.f))
+        light = worst * self.f + p.rounding * (self.s + self.f)
+        return worst + p.reach(left + np.abs(NG @ self.R.T) @ light)
 
 
-def _weak(p: Problem, f: Floats, margins: Floats) -> _Weak | None:
-    heavy = _heavy(p, f, margins)
-    if heavy.all():
-        return None
-    N = _free_directions(p, heavy)
-    if N is None or not N.shape[1]:
-        return None
-    weak = _Weak(p, f, margins, N)
-    return weak if len(weak.s) else None
-
-
-def mend(p: Problem, t: Floats, rank: int | None) -> Floats:
+def _mend(p: Problem, t: Floats) -> Floats:
     """Factors whose light cells fit, too."""
-    f, margins = p.fitted(t)
-    weak = _weak(p, f, margins)
-    if weak is None:
-        return t
     last = math.inf
     for k in range(ROUNDS):
-        weak = _Weak(p, f, margins, weak.N)
-        y = weak.fit()
-        t = t * np.exp(weak.N @ y)
         f, margins = p.fitted(t)
-        # An ordinary step for what the heavy cells say, without the free directions.
-        d = weak.without(Eliminated(p, f, rank).solve(p.sums - margins))
+        weak = _Weak(p, f, margins)
+        if not len(weak.R):
+            return t
+        # A step for the heavy cells, which moves the light ones, and then these.
+        d = weak.heavy.solve(p.sums - margins)
         t = t * np.exp(d)
-        f, margins = p.fitted(t)
-        move = float(np.abs(weak.R @ y).max(initial=0.0))
-        move = max(move, float(np.abs(p.of_cells(d)).max()))
+        weak = _Weak(p, *p.fitted(t))
+        y = weak.N @ weak.fit()
+        t = t * np.exp(y)
+        move = p.reach(d + y)
         if move < STILL or (move >= last and k > 5):
             break
         last = move
     return t
 
 
-def _heavy(p: Problem, f: Floats, margins: Floats) -> Bools:
-    least = np.min([margins[row] for row in p.level], axis=0)
-    return np.asarray(f > HEAVY * least)
-
-
-def _free_directions(p: Problem, heavy: Bools) -> Floats | None:
-    """Basis of the directions that leave the heavy cells as they are; None: too many.
-
-    Directions that leave all cells as they are belong to it; they move nothing.
-    """
-    levels = [row[heavy] - start for row, start in zip(p.level, p.starts, strict=False)]
-    labels, cells = contract(levels, [int(n) for n in p.sizes])
-    sizes = [int(label.max()) + 1 for label in labels]
-    if sum(sizes) > MOST_CLASSES:
-        return None
-    _, s, Vt = np.linalg.svd(design(cells, sizes).toarray(), full_matrices=True)
-    null = Vt[int((s > 1e-9).sum()) :].T
-    ends = np.cumsum([0, *sizes])
-    return np.concatenate(
-        [null[start + label] for start, label in zip(ends, labels, strict=False)]
-    )
-
-
-# ------------------------------------------------------------------------------ bound
-def cell_error(
-    p: Problem, t: Floats, rank: int | None, others: Sequence[Sequence[Ints]] = ()
-) -> float:
-    """Bound on the relative error of fitted cells, rounding included.
-
-    Of the observed cells and ``others``, given by their levels in every group; an
-    estimate, without rounding, where the Hessian is too large to be dense.
-    """
+def _error(p: Problem, t: Floats, rank: int | None) -> float:
+    """Bound on the relative error of the fitted cells."""
     f, margins = p.fitted(t)
     rest = p.sums - margins
-    pieces: list[Sequence[AnyArray]] = [list(p.level), *others]
-    if not is_small(p):
-        D = np.where(margins > 0.0, margins, 1.0)
-        worst = max(float(np.abs(sum_over(piece, rest / D)).max()) for piece in pieces)
-        return worst * math.sqrt(len(D))
-    weak = _weak(p, f, margins)
-    if weak is None:
-        worst = _error_left(p, Eliminated(p, f, rank), rest, pieces)
+    E = Eliminated(hessian(p, f), p.starts, rank)
+    if rank is not None and E.least_pivot >= WEAK:
+        worst = error_left(p, E, rest)
     else:
-        # Heavy cells, in any gauge; what that leaves in light ones moves the others.
-        pieces.append([row[weak.light] for row in p.level])
-        heavy = Eliminated(p.only(~weak.light), f[~weak.light])
-        worst = _error_left(p, heavy, rest, pieces) * (1.0 + weak.transfer(pieces))
-        worst += weak.error(pieces)
+        weak = _Weak(p, f, margins)
+        worst = math.inf
+        if weak.is_known:
+            worst = weak.error(p, error_left(p, weak.heavy, rest))
     return worst / (1.0 - worst) if worst < 0.5 else math.inf
 
 
-def _error_left(
-    p: Problem, E: Eliminated, rest: Floats, pieces: Sequence[Sequence[AnyArray]]
-) -> float:
-    """First-order error of cells: what convergence has left, and rounding."""
-    d = E.solve(rest)
-    worst = max(float(np.abs(sum_over(piece, d)).max(initial=0.0)) for piece in pieces)
-    return worst + _rounding(p, E, pieces)
+def error_left(p: Problem, E: Eliminated, rest: Floats) -> float:
+    """First-order error of cells: what convergence has left, and rounding.
 
-
-def _rounding(p: Problem, E: Eliminated, pieces: Sequence[Sequence[AnyArray]]) -> float:
-    """What rounding of the sums can move the cells of the largest leverage by."""
-    inverse = Inverse(E)
-    longest = max(int(np.bincount(row).max(initial=1)) for row in p.level)
-    worst = 0.0
-    for levels in pieces:
-        if not len(levels[0]):
-            continue
-        at = int(np.argmax(inverse.log_variance(levels)))
-        a = np.zeros(int(p.starts[-1]))
-        for row in levels:
-            a[row[at]] += 1.0
-        worst = max(worst, float(np.abs(E.solve(a)) @ p.sums))
-    return (4.0 + math.sqrt(longest)) * UNIT * worst
-
-
-class Inverse:
-    """Variances of logarithms of fitted cells: a generalised inverse of the Hessian."""
-
-    def __init__(self, E: Eliminated) -> None:
-        self.E = E
-        n = len(E.rest)
-        self.G = E.solve_rest(np.eye(n))
-        self.shares = E.q.toarray()
-        self.Gq = self.shares @ self.G
-        self.own = 1.0 / E.d + np.einsum("ij,ij->i", self.Gq, self.shares)
-        self.place = np.full(len(E.rest) + len(E.d), -1)
-        self.place[E.rest] = np.arange(n)
-
-    def log_variance(self, levels: Sequence[AnyArray]) -> Floats:
-        """Variance of the logarithm of cells, per unit of dispersion."""
-        start, stop = self.E.own.start, self.E.own.stop
-        at = [self.place[row] for row in levels]
-        big = next(k for k, row in enumerate(levels) if start <= int(row[0]) < stop)
-        i = levels[big] - start
-        rest = [row for k, row in enumerate(at) if k != big]
-        found: Floats = self.own[i].copy()
-        for a, row in enumerate(rest):
-            found += self.G[row, row] - 2.0 * self.Gq[i, row]
-            for other in rest[a + 1 :]:
-                found += 2.0 * self.G[row, other]
-        return np.maximum(found, 0.0)
+    Of the sums by level only a share of ``p.rounding`` is known. They move the groups
+    that were not eliminated by up to |G| D, twice: also by way of the other group,
+    which then is moved by as much as they are.
+    """
+    G = E.solve_rest(np.eye(len(E.rest)))
+    moved = np.zeros(len(rest))
+    moved[E.rest] = np.abs(G) @ E.D[E.rest]
+    return p.reach(E.solve(rest)) + p.rounding * (1.0 + 4.0 * p.reach(moved))

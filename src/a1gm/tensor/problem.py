@@ -8,11 +8,13 @@ by every level are those of the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm._kernel import kernel, threads_for
@@ -21,6 +23,7 @@ from a1gm.exceptions import TableTooLargeError
 
 Margin = tuple[int, ...]
 MOST_CELLS = 1 << 26  # of a table that is looked at cell by cell
+DENSE = 4  # combinations per cell up to which two groups are a dense table
 MOST_LEVELS = 2**31 - 1  # of all margins together: the kernel counts in 32 bits
 
 
@@ -147,6 +150,19 @@ class Problem:
             found += weighted_counts(row, values, len(found))
         return found
 
+    def cross(self, f: Floats, g: int, h: int) -> Any:
+        """Sums of values of the cells by the levels of two groups together, sparse."""
+        n, m = self.sizes[[g, h]]
+        a, b = (self.level[k] - self.starts[k] for k in (g, h))
+        if n * m <= DENSE * self.n_cells:
+            return sp.csr_array(weighted_counts(a * m + b, f, n * m).reshape(n, m))
+        return sp.csr_array((f, (a, b)), (n, m))
+
+    def of_groups(self, chosen: Bools) -> list[Ints]:
+        """Levels of some cells, counted from 0 in every group."""
+        levels = zip(self.level, self.starts, strict=False)
+        return [row[chosen] - start for row, start in levels]
+
     @property
     def threads(self) -> int:
         """Threads for a pass over the cells."""
@@ -168,7 +184,22 @@ class Problem:
 
     def of_cells(self, x: Floats) -> Floats:
         """Sums over the groups of what the levels of each cell have."""
-        return sum_over(self.level, x)
+        found = np.zeros(self.n_cells)
+        for row in self.level:
+            found += x[row]
+        return found
+
+    def reach(self, x: Floats) -> float:
+        """Bound on the sum of what the levels of any cell have."""
+        ends = [(part.max(), part.min()) for part in self.split(x)]
+        up, down = np.sum(ends, axis=0)
+        return float(max(up, -down))
+
+    @cached_property
+    def rounding(self) -> float:
+        """Share of a sum that rounding takes or adds."""
+        longest = self.add(np.ones(self.n_cells)).max()
+        return (4.0 + math.sqrt(longest)) * 2.0**-53
 
     def gap(self, margins: Floats) -> float:
         """Largest relative mismatch of margins."""
@@ -179,12 +210,3 @@ class Problem:
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""
         return np.split(x, self.starts[1:-1])
-
-
-def sum_over(levels: Iterable[AnyArray], x: Floats) -> Floats:
-    """Sums of what the levels of each cell have, group by group."""
-    first, *others = levels
-    found: Floats = x[first]
-    for row in others:
-        found = found + x[row]
-    return found

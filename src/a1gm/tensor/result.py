@@ -32,7 +32,6 @@ from a1gm._rows.long import code_key, open_pairs, parts_of_key
 from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 from a1gm.tensor.known import Known
-from a1gm.tensor.mend import cell_error, is_small
 from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
 from a1gm.tensor.read import Cells, check_finite, dense_cells
 from a1gm.tensor.save import KIND_OF_TENSOR, fit_to_arrays
@@ -113,30 +112,19 @@ class TensorFit:
         """
         return self._solved.gap
 
-    @cached_property
+    @property
     def cell_error(self) -> float:
         """Bound on the relative error of fitted cells, rounding included.
 
-        Of the observed cells and of up to a million missing ones. An estimate where
-        more than 700 levels lie beside the largest margin.
+        An estimate where more than 700 levels lie beside the largest margin.
         """
-        if self._solved.cell_error is not None:
-            return max(self._solved.cell_error, self.certificate)
-        others = []
-        if math.prod(self.shape) <= CELLS_AT_ONCE:
-            index = np.unravel_index(np.arange(math.prod(self.shape)), self.shape)
-            levels = self._levels_of(index)
-            finite = self._known.fates(levels) == 0
-            starts = self._problem.starts
-            others = [[row[finite] + a for row, a in zip(levels, starts, strict=False)]]
-        stay = self._stay
-        error = cell_error(stay, self._solved.t, self._known.rank, others)
-        return max(error, self.certificate)
+        assert self._solved.cell_error is not None
+        return self._solved.cell_error
 
     @property
     def cell_error_is_bound(self) -> bool:
         """Whether ``cell_error`` is a bound, not an estimate."""
-        return self._solved.cell_error is not None or is_small(self._problem)
+        return self._solved.is_bound
 
     @property
     def converged(self) -> bool:

@@ -36,6 +36,7 @@ def fit_to_arrays(fit: TensorFit) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         "n_iter": solved.n_iter,
         "gap": solved.gap,
         "cell_error": solved.cell_error,
+        "is_bound": solved.is_bound,
         "long": None if long is None else [labels_to_json([long.value]), long.backend],
         "tol": fit.tol,
         "on_undetermined": fit._on_undetermined,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from a1gm._base.types import Floats, Ints, Solver
+from a1gm._base.types import AnyArray, Floats, Ints, Solver
 from a1gm._kernel import kernel
 from a1gm.tensor.problem import Problem
 from a1gm.tensor.reduce import merge_twins, solve_two_groups
@@ -34,7 +35,8 @@ class Solved:
     solver: Solver
     n_iter: int
     gap: float
-    cell_error: float | None = None  # a bound, where the solver has one
+    cell_error: float | None = None  # None: not known yet
+    is_bound: bool = True  # not an estimate
 
 
 def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
@@ -49,7 +51,9 @@ def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
     if merged is not None:
         t = merged.expand(t)
     _, margins = problem.fitted(t)
-    return Solved(t, solver, n_iter, problem.gap(margins), error)
+    gap = problem.gap(margins)
+    error = None if error is None else max(error, gap)
+    return Solved(t, solver, n_iter, gap, error)
 
 
 def _iterate(
@@ -93,7 +97,7 @@ class _Steps:
         self.left -= 1
         r = self.p.sums - margins
         if self.is_dense:
-            return Eliminated(self.p, f).solve(r)
+            return Eliminated(hessian(self.p, f), self.p.starts).solve(r)
         return self._by_products(f, margins, r, gap)
 
     def _by_products(self, f: Floats, margins: Floats, r: Floats, gap: float) -> Floats:
@@ -147,13 +151,15 @@ class _Steps:
 
 
 def hessian(p: Problem, f: Floats) -> Any:
-    """The Hessian at fitted cells, sparse."""
-    n = int(p.starts[-1])
-    m, k = p.n_cells, len(p.level)
-    A = sp.csr_array(
-        (np.ones(m * k), (np.tile(np.arange(m), k), p.level.ravel())), (m, n)
-    )
-    return (A.T @ (sp.diags_array(f) @ A)).tocsc()
+    """The Hessian at fitted cells, sparse: their sums by every pair of groups."""
+    k = len(p.sizes)
+    blocks: list[list[Any]] = [[None] * k for _ in range(k)]
+    for g, own in enumerate(p.split(p.add(f))):
+        blocks[g][g] = sp.diags_array(own)
+        for h in range(g + 1, k):
+            blocks[g][h] = p.cross(f, g, h)
+            blocks[h][g] = blocks[g][h].T
+    return sp.block_array(blocks, format="csr")
 
 
 class Eliminated:
@@ -163,32 +169,32 @@ class Eliminated:
     the rank: at that of the design if it is known, else where pivots vanish.
     """
 
-    def __init__(self, p: Problem, f: Floats, rank: int | None = None) -> None:
-        self.p = p
-        big = int(np.argmax(p.sizes))
-        self.own = slice(int(p.starts[big]), int(p.starts[big + 1]))
-        n = int(p.starts[-1])
-        self.rest = np.r_[0 : self.own.start, self.own.stop : n]
-        H = hessian(p, f)
-        D = H.diagonal()
-        d = D[self.own]
-        self.has_cells = d > 0.0
-        self.d = np.where(self.has_cells, d, 1.0)
-        self.B = H[self.own][:, self.rest].tocsr()
-        self.q = sp.diags_array(1.0 / self.d) @ self.B  # shares of a level's sum
-        S = H[self.rest][:, self.rest].toarray() - (self.B.T @ self.q).toarray()
-        diagonal = D[self.rest]
+    def __init__(self, H: Any, starts: Ints, rank: int | None = None) -> None:
+        big = int(np.argmax(np.diff(starts)))
+        self.own = slice(int(starts[big]), int(starts[big + 1]))
+        self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
+        self.D: Floats = H.diagonal()
+        d = self.D[self.own]
+        n_own = int((d > 0.0).sum())
+        self.d = np.where(d > 0.0, d, 1.0)
+        B = H[self.own][:, self.rest]
+        self.q = sp.diags_array(1.0 / self.d) @ B  # shares of a level's sum
+        S = H[self.rest][:, self.rest].toarray() - (B.T @ self.q).toarray()
+        diagonal = self.D[self.rest]
         self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
         S *= self.scale[:, None]
         S *= self.scale
-        wanted = None if rank is None else rank - int(self.has_cells.sum())
+        wanted = len(S) if rank is None else rank - n_own
         c, pivots, found, _ = sl.lapack.dpstrf(
-            S, tol=PIVOT if wanted is None else 0.0, lower=1
+            S, tol=PIVOT if rank is None else 0.0, lower=1
         )
-        k = int(found) if wanted is None else min(wanted, int(found))
-        self.rank = k + int(self.has_cells.sum())
+        k = min(wanted, int(found))
+        self.rank = k + n_own
         self._cholesky = np.tril(c)[:k, :k]
         self._pivots: Ints = pivots[:k].astype(np.int64) - 1
+        found_all = rank is None or k == wanted
+        least = self._cholesky.diagonal().min(initial=1.0) ** 2
+        self.least_pivot = float(least) if found_all else 0.0
 
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
@@ -207,3 +213,31 @@ class Eliminated:
         d = self.d if g.ndim == 1 else self.d[:, None]
         x[self.own] = own / d - self.q @ y
         return x
+
+
+class Inverse:
+    """Variances of logarithms of fitted cells: a generalised inverse of the Hessian."""
+
+    def __init__(self, E: Eliminated) -> None:
+        self.E = E
+        n = len(E.rest)
+        self.G = E.solve_rest(np.eye(n))
+        self.shares = E.q.toarray()
+        self.Gq = self.shares @ self.G
+        self.own = 1.0 / E.d + np.einsum("ij,ij->i", self.Gq, self.shares)
+        self.place = np.full(len(E.rest) + len(E.d), -1)
+        self.place[E.rest] = np.arange(n)
+
+    def log_variance(self, levels: Sequence[AnyArray]) -> Floats:
+        """Variance of the logarithm of cells, per unit of dispersion."""
+        start, stop = self.E.own.start, self.E.own.stop
+        at = [self.place[row] for row in levels]
+        big = next(k for k, row in enumerate(levels) if start <= int(row[0]) < stop)
+        i = levels[big] - start
+        rest = [row for k, row in enumerate(at) if k != big]
+        found: Floats = self.own[i].copy()
+        for a, row in enumerate(rest):
+            found += self.G[row, row] - 2.0 * self.Gq[i, row]
+            for other in rest[a + 1 :]:
+                found += 2.0 * self.G[row, other]
+        return np.maximum(found, 0.0)

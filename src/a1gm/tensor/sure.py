@@ -17,9 +17,8 @@ from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
-from a1gm.tensor.mend import Inverse
 from a1gm.tensor.problem import MOST_CELLS
-from a1gm.tensor.solve import Eliminated
+from a1gm.tensor.solve import Eliminated, Inverse, hessian
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
@@ -55,7 +54,7 @@ class TensorUncertainty(GoodnessOfFit):
                 "modes."
             )
         f, _ = p.fitted(fit._solved.t)
-        self._hessian = Eliminated(p, f, fit._known.rank)
+        self._hessian = Eliminated(hessian(p, f), p.starts, fit._known.rank)
         self.dof = p.n_cells - self._hessian.rank
         x, v, f = self._observed()
         with np.errstate(divide="ignore", invalid="ignore"):
