@@ -7,6 +7,7 @@ from typing import Any
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._fit.scaled import ScaledTable
 from a1gm._fit.totals import scale_matrix, totals_of
+from a1gm._rows.rows import Rows
 from a1gm._rows.seed import read_known, read_seed
 
 
@@ -81,6 +82,7 @@ def scale(
     """
     options = FitOptions(tol=DEFAULT_TOL if tol is None else tol, max_iter=max_iter)
     rows, A = read_seed(seed)
+    seed = A if isinstance(seed, Rows) else seed
     cells = read_known(known, rows)
     totals = totals_of(rows, row_totals, col_totals, "the seed")
     how: Any = {"tol": options.tol, "max_iter": options.max_iter}

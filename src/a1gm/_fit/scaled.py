@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,17 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.seed import (
     Cells,
-    as_floats,
-    as_integers,
+    as_type,
     blank,
     cells_at,
+    known_cells,
+    listed_cells,
     positive_cells,
 )
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm._solve.components import number_by_rows
-from a1gm._solve.rounding import rounded_cells
 from a1gm._solve.totals import Scaled
+from a1gm._solve.transport import left_of, rounded_cells
 from a1gm.exceptions import DataError
 
 
@@ -57,17 +58,16 @@ class ScaledTable:
         seed: Any,
         rows: AnyRows,
         A: Any,
-        known: Cells,
+        known: AnyRows | None,
         totals: tuple[Floats, Floats],
         scaled: Scaled,
         tol: float,
     ) -> None:
         self._seed, self._rows, self._A, self._known = seed, rows, A, known
+        self._scaled, self.tol = scaled, tol
         self.row_totals, self.col_totals = totals
         self.row_labels, self.col_labels = rows.row_labels, rows.col_labels
         self.row_factor, self.col_factor = scaled.w, scaled.h
-        self._row_part, self._col_part = scaled.row_block, scaled.col_block
-        self._step, self.tol = scaled.step, tol
         self.solver: Solver = scaled.solver
         self.n_iter = scaled.n_iter
 
@@ -86,41 +86,17 @@ class ScaledTable:
             return table
         return self._in_container(self._values)
 
-    def _dense(self) -> Floats:
-        """The scaled table as an array."""
-        i, j = (np.ravel(places) for places in np.indices(self.shape))
-        return self._values(i, j).reshape(self.shape)
-
-    def _round(self) -> Ints:
-        """The table in whole numbers, as an array."""
-        whole = np.zeros(self.shape, np.int64)
-        place, cells = self._whole_cells()
-        whole.reshape(-1)[place] = cells
-        return whole
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        """Whether all cells are free, and inside one block."""
-        parts = self._row_part, self._col_part
-        is_one = all(part.min() == 0 == part.max() for part in parts)
-        return is_one and not len(self._known[0])
-
     def _in_container(self, values: Any) -> Any:
-        rows = blank(self._rows, *self._known[:2])
-        return fill_table(as_floats(self._seed, self._rows), Fills(rows, values)).table
+        rows = blank(self._rows, *self._known_cells[:2])
+        return fill_table(as_type(self._seed, self._rows), Fills(rows, values)).table
 
     def _values(self, i: Ints, j: Ints) -> Floats:
         """Values of cells, known ones included."""
-        is_own = not len(self._known[0]) and len(i) == getattr(self._A, "nnz", -1)
-        seed = self._A.data if is_own else cells_at(self._A, i, j)
-        cells = self._free(i, j, seed)
-        at, place = self._known_places
-        if len(place):
-            wanted = i * self.shape[1] + j
-            found = np.minimum(np.searchsorted(place, wanted), len(place) - 1)
-            is_known = place[found] == wanted
-            cells[is_known] = self._known[2][at][found[is_known]]
-        return cells
+        cells = self._free(i, j, cells_at(self._A, i, j))
+        if self._known is None:
+            return cells
+        known = self._known.values_at(i, j)
+        return np.where(np.isnan(known), cells, known)
 
     def _free(self, i: Ints, j: Ints, seed: Floats) -> Floats:
         """Scaled values of cells that are not known."""
@@ -130,16 +106,20 @@ class ScaledTable:
         return cells
 
     def _is_inside(self, i: Ints, j: Ints) -> Bools:
-        part = self._row_part[i]
-        inside: Bools = (part == self._col_part[j]) & (part >= 0)
+        block = self._scaled.row_block[i]
+        inside: Bools = (block == self._scaled.col_block[j]) & (block >= 0)
         return inside
 
     @cached_property
-    def _known_places(self) -> tuple[Ints, Ints]:
-        """Order of the known cells, and their places in that order."""
-        places = self._known[0] * self.shape[1] + self._known[1]
-        order = np.argsort(places)
-        return order, places[order]
+    def _is_whole(self) -> bool:
+        """Whether all cells are free, and inside one block."""
+        blocks = self._scaled.row_block, self._scaled.col_block
+        is_one = all(block.min() == 0 == block.max() for block in blocks)
+        return is_one and self._known is None
+
+    @cached_property
+    def _known_cells(self) -> Cells:
+        return known_cells(self._known)
 
     @cached_property
     def _cells(self) -> Cells:
@@ -147,30 +127,30 @@ class ScaledTable:
         i, j, seed = positive_cells(self._A)
         return i, j, self._free(i, j, seed)
 
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        """Sums of the rows and of the columns, without known cells."""
+        if self._is_whole:
+            w, h = self.row_factor, self.col_factor
+            return w * (self._A @ h), h * (self._A.T @ w)
+        i, j, x = self._cells
+        return weighted_counts(i, x, self.shape[0]), weighted_counts(
+            j, x, self.shape[1]
+        )
+
     # ------------------------------------------------------------------ how it stands
     @cached_property
     def certificate(self) -> float:
         """Largest relative mismatch of a total, by the sums of the cells."""
+        *places, known = self._known_cells
         gaps = [0.0]
-        for totals, sums in zip(
-            (self.row_totals, self.col_totals), self._sums(), strict=True
+        for totals, sums, at in zip(
+            (self.row_totals, self.col_totals), self._sums, places, strict=True
         ):
-            has = ~np.isnan(totals)
-            off = np.abs(sums - totals)[has]
-            size = np.where(totals[has] > 0.0, totals[has], 1.0)
-            gaps.append(float((off / size).max(initial=0.0)))
-        gap = max(gaps)
-        return gap if gap < math.inf else math.inf
-
-    def _sums(self) -> tuple[Floats, Floats]:
-        """Sums of the rows and of the columns."""
-        if self._is_whole:
-            w, h = self.row_factor, self.col_factor
-            return w * (self._A @ h), h * (self._A.T @ w)
-        (i, j, x), (a, b, known) = self._cells, self._known
-        n, m = self.shape
-        rows = weighted_counts(i, x, n) + weighted_counts(a, known, n)
-        return rows, weighted_counts(j, x, m) + weighted_counts(b, known, m)
+            off = np.abs(sums + weighted_counts(at, known, len(sums)) - totals)
+            off /= np.where(totals > 0.0, totals, 1.0)
+            gaps.append(float(off[~np.isnan(totals)].max(initial=0.0)))
+        return max(gaps) if max(gaps) < math.inf else math.inf
 
     @cached_property
     def cell_error(self) -> float:
@@ -179,7 +159,7 @@ class ScaledTable:
         The certificate proves the totals; parts of a table that hang together by small
         cells can have the right totals and wrong cells between them.
         """
-        return max(cell_error(self._step), self.certificate)
+        return max(cell_error(self._scaled.step), self.certificate)
 
     @property
     def converged(self) -> bool:
@@ -200,11 +180,11 @@ class ScaledTable:
 
     @cached_property
     def _blocks(self) -> tuple[SmallInts, SmallInts]:
-        i, j, _ = self._cells
-        inside = self._is_inside(i, j)
-        rows, cols = self._row_part.copy(), self._col_part.copy()
-        for part, at in ((rows, i), (cols, j)):
-            part[np.bincount(at[inside], minlength=len(part)) == 0] = -1
+        blocks = self._scaled.row_block, self._scaled.col_block
+        rows, cols = (
+            np.where(sums > 0.0, block, np.int32(-1))
+            for sums, block in zip(self._sums, blocks, strict=True)
+        )
         return number_by_rows(rows, cols, int(max(rows.max(), cols.max())) + 1)
 
     @property
@@ -228,38 +208,6 @@ class ScaledTable:
         (_, _, x), (_, _, seed) = self._cells, positive_cells(self._A)
         return float(divergence_of_cells(x, seed).sum())
 
-    # -------------------------------------------------------------------- whole numbers
-    def _whole_cells(self) -> tuple[Ints, Ints]:
-        """Places, row by row, and whole numbers of the cells that may be above 0."""
-        (i, j, x), (a, b, known) = self._cells, self._known
-        parts = {
-            "row_totals": self.row_totals,
-            "col_totals": self.col_totals,
-            "known": known,
-        }
-        for name, numbers in parts.items():
-            broken = numbers[np.abs(numbers - np.rint(numbers)) > 1e-9]
-            if len(broken):
-                raise DataError(
-                    f"Whole cells cannot have totals that are not whole: {name} has "
-                    f"{broken[0]:.15g}. Round the totals first, both sides to one sum."
-                )
-        rows, cols = (
-            np.rint(totals - np.bincount(at, known, len(totals)))
-            for totals, at in ((self.row_totals, a), (self.col_totals, b))
-        )
-        whole = rounded_cells(i, j, x, rows, cols)
-        if whole is None:
-            raise DataError(
-                f"The totals are met to {self.certificate:.1g} only, which is not "
-                "enough to round the cells. Divide the totals by a power of ten."
-            )
-        m = self.shape[1]
-        place = np.concatenate([i * m + j, a * m + b])
-        cells = np.concatenate([whole, np.rint(known).astype(np.int64)])
-        order = np.argsort(place)
-        return place[order], cells[order]
-
     def round(self) -> Any:
         """The table in whole numbers that keep all totals.
 
@@ -276,17 +224,27 @@ class ScaledTable:
         DataError
             A total, or a known cell, is not a whole number.
         """
-        (place, cells), m = self._whole_cells(), self.shape[1]
-
-        def values(i: Ints, j: Ints) -> Floats:
-            if not len(place):
-                return np.zeros(len(i))
-            wanted = i * m + j
-            at = np.minimum(np.searchsorted(place, wanted), len(place) - 1)
-            found: Floats = np.where(place[at] == wanted, cells[at], 0).astype(float)
-            return found
-
-        return as_integers(self._in_container(values), self._rows)
+        (i, j, x), (a, b, known) = self._cells, self._known_cells
+        totals = {"row_totals": self.row_totals, "col_totals": self.col_totals}
+        for name, numbers in {**totals, "known": known}.items():
+            broken = numbers[np.abs(numbers - np.rint(numbers)) > 1e-9]
+            if len(broken):
+                raise DataError(
+                    f"Whole cells cannot have totals that are not whole: {name} has "
+                    f"{broken[0]:.15g}. Round the totals first, both sides to one sum."
+                )
+        left = left_of(a, b, known, *totals.values())
+        whole = rounded_cells(i, j, x, *map(np.rint, left))
+        if whole is None:
+            raise DataError(
+                f"The totals are met to {self.certificate:.1g} only, which is not "
+                "enough to round the cells. Divide the totals by a power of ten."
+            )
+        cells = np.concatenate([whole, np.rint(known)])
+        places = np.concatenate([i, a]), np.concatenate([j, b])
+        table = listed_cells(*places, cells, self.shape)
+        whole_cells = self._in_container(partial(cells_at, table))
+        return as_type(whole_cells, self._rows, "int64")
 
     # ------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
@@ -300,8 +258,8 @@ class ScaledTable:
             "cell error": f"{self.cell_error:.1e}",
             "blocks": str(self.n_blocks),
         }
-        if len(self._known[0]):
-            lines["known"] = counted(len(self._known[0]), "cell")
+        if self._known is not None:
+            lines["known"] = counted(len(self._known_cells[0]), "cell")
         if len(self.forced_zeros):
             lines["forced to 0"] = counted(len(self.forced_zeros), "cell")
         return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +14,10 @@ from a1gm._fit.place import Fills, Placed
 from a1gm._fit.scaled import ScaledTable
 from a1gm._rows.labels import Names
 from a1gm._rows.read import AnyRows
-from a1gm._rows.seed import Cells, known_cells, missing_cells, without_cells
+from a1gm._rows.rows import check_values
+from a1gm._rows.seed import known_cells, listed_cells, missing_cells, without_cells
 from a1gm._rows.totals import read_totals
-from a1gm._solve.totals import NoTableError, scale_seed
-from a1gm._solve.units import Units, in_units
+from a1gm._solve.totals import NoTableError, Side, scale_seed, sides_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataHintWarning,
@@ -59,9 +58,8 @@ def scaled_fills(placed: Placed, totals: Totals, *, tol: float) -> ScaledTable:
     The rank-1 fills are the seed, and what is observed is known. Cells without a fill
     take any scale between their blocks where scaling absorbs it.
     """
-    from scipy.sparse import csr_array
-
     rows = placed.rows
+    check_values(rows, rows.cells, None)
     i, j = missing_cells(rows)
     fills = placed.values(i, j)
     if (left := np.isnan(fills)).any():
@@ -74,25 +72,25 @@ def scaled_fills(placed: Placed, totals: Totals, *, tol: float) -> ScaledTable:
                 "Give the other totals, or fill these cells first.",
                 count=int(left.sum()),
             )
-        w, h = placed.factors, placed.columns.factor
-        w, h = (np.where(f > 0.0, f, np.nan) for f in (w, h))
-        w, h = (np.where(np.isnan(f), _typical(f), f) for f in (w, h))
+        w, h = map(_with_typical, (placed.factors, placed.columns.factor))
         fills[left] = w[i[left]] * h[j[left]]
-    A = csr_array((fills, (i, j)), shape=(rows.n_rows, rows.n_cols))
+    A = listed_cells(i, j, fills, (rows.n_rows, rows.n_cols))
     options: Any = {"tol": tol, "max_iter": MOST_ITERATIONS, "of": "fill"}
-    return scale_matrix(None, rows, A, known_cells(rows), totals, **options)
+    return scale_matrix(None, rows, A, rows, totals, **options)
 
 
-def _typical(factors: Floats) -> float:
-    known = factors[~np.isnan(factors)]
-    return float(np.median(known)) if len(known) else 1.0
+def _with_typical(factors: Floats) -> Floats:
+    """Factors with the median in place of those that are 0 or not there."""
+    is_there = factors > 0.0
+    typical = float(np.median(factors[is_there])) if is_there.any() else 1.0
+    return np.where(is_there, factors, typical)
 
 
 def scale_matrix(
     seed: Any,
     rows: AnyRows,
     A: Any,
-    known: Cells,
+    known: AnyRows | None,
     totals: Totals,
     *,
     tol: float,
@@ -104,113 +102,98 @@ def scale_matrix(
     ``of`` is what messages call what is scaled.
     """
     names = Names(row_labels=rows.row_labels, col_labels=rows.col_labels)
-    A = without_cells(A, *known[:2])
-    units = in_units(totals, known)
-    _check_known(units, totals, known, names, of)
+    cells = known_cells(known)
+    if known is not None:
+        A = without_cells(A, *cells[:2])
+    sides = sides_of(totals, cells)
+    for name, side, total in zip(("row", "column"), sides, totals, strict=True):
+        _check_known(name, side, total, names, _KNOWN[of])
     try:
-        scaled = scale_seed(A, units, tol=tol, max_iter=max_iter)
+        scaled = scale_seed(A, *sides, tol=tol, max_iter=max_iter)
     except NoTableError as proof:
-        raise _error_of(
-            proof, names, totals, _KNOWN[of] if len(known[0]) else "", of
-        ) from None
+        besides = f" besides the {_KNOWN[of]}" if len(cells[0]) else ""
+        raise _error_of(proof, names, totals, besides, of) from None
     result = ScaledTable(seed, rows, A, known, totals, scaled, tol)
     _warn(result, names, of)
     return result
 
 
 def _check_known(
-    units: Units, totals: Totals, known: Cells, names: Names, of: str
+    name: str, side: Side, totals: Floats, names: Names, known: str
 ) -> None:
     """Raise for a total below its known cells."""
-    for side, left, total, at in (
-        ("row", units.rows, totals[0], known[0]),
-        ("column", units.cols, totals[1], known[1]),
-    ):
-        low = [k for k, t in enumerate(left) if t is not None and t < 0]
-        if low:
-            k = low[0]
-            of_known = float(known[2][at == k].sum())
-            where = names.rows([k], 1) if side == "row" else names.columns([k], 1)
-            raise TotalsError(
-                f"The {_KNOWN[of]} of {where} sum to {of_known:.15g}, more than its "
-                f"total of {total[k]:.15g} ({len(low)} in all).",
-                advice=f"Correct the total, or the {_KNOWN[of]}.",
-                rows=(k,) if side == "row" else (),
-                cols=(k,) if side == "column" else (),
-                needs=of_known,
-                has=float(total[k]),
-                side=side,
-            )
+    low = np.flatnonzero(side.units < 0)
+    if not len(low):
+        return
+    first, is_row = side.lines[low[:1]].tolist(), name == "row"
+    where = names.rows(first, 1) if is_row else names.columns(first, 1)
+    has = float(totals[first[0]])
+    needs = has - float(side.needs[low[0]])
+    raise TotalsError(
+        f"The {known} of {where} sum to {needs:.15g}, more than its total of "
+        f"{has:.15g} ({len(low)} in all).",
+        advice=f"Correct the total, or the {known}.",
+        rows=tuple(first if is_row else ()),
+        cols=tuple(() if is_row else first),
+        needs=needs,
+        has=has,
+        side=name,
+    )
 
 
 def _error_of(
-    proof: NoTableError,
-    names: Names,
-    totals: Totals,
-    known_cells: str,
-    of: str,
+    proof: NoTableError, names: Names, totals: Totals, besides: str, of: str
 ) -> TotalsError:
     """Say in the user's words why no table has the totals."""
-    cut, (r, c) = proof.cut, totals
-    known = [np.flatnonzero(~np.isnan(side)) for side in (r, c)]
-    at = known[0][cut.rows], known[1][cut.cols]
-    if proof.is_sum:  # known cells are on both sides
-        own = (math.fsum(side[~np.isnan(side)]) for side in totals)
-        proof.has, proof.needs = sorted(own)
-    needs, has = f"{proof.needs:.15g}", f"{proof.has:.15g}"
-    besides = f" besides the {known_cells}" if known_cells else ""
     if proof.is_sum:
-        sums = (needs, has) if cut.side == "row" else (has, needs)
-        text = f"The row totals sum to {sums[0]}, the column totals to {sums[1]}."
-        advice = (
-            f"Correct them, or bring one side to the other: col_totals * ({sums[0]} / "
-            f"{sums[1]})."
+        sums = [float(np.nansum(side)) for side in totals]  # with known cells
+        proof.has, proof.needs = sorted(sums)
+        text = (
+            f"The row totals sum to {sums[0]:.15g}, the column totals to "
+            f"{sums[1]:.15g}."
         )
-        if not all(len(k) == n for k, n in zip(known, (len(r), len(c)), strict=True)):
-            advice = "Correct them: the totals that are not known cannot be below 0."
-    else:
-        lines = [
-            names.rows(at[0].tolist(), len(at[0])),
-            names.columns(at[1].tolist(), len(at[1])),
-        ]
-        if cut.side == "column":
-            lines.reverse()
-        (who, them), one = lines, (cut.rows if cut.side == "row" else cut.cols)
-        verb = "needs" if len(one) == 1 else "need"
-        they = "it" if len(one) == 1 else "they"
-        other = "column" if cut.side == "row" else "row"
-        who = who[0].upper() + who[1:]
-        if them:
-            n = len(cut.cols if cut.side == "row" else cut.rows)
-            only = f"the only {other} that {they} can use, {them}, has {has}"
-            if n > 1:
-                only = f"the only {other}s that {they} can use ({them}) have {has}"
-            text = f"{who} {verb} {needs}{besides}; {only}."
-        else:
-            text = (
-                f"{who} {verb} {needs}{besides}, but there is no cell that can be "
-                "above 0."
+        advice = "Correct them: the totals that are not known cannot be below 0."
+        if not np.isnan(np.concatenate(totals)).any():
+            advice = (
+                "Correct them, or bring one side to the other: col_totals * "
+                f"({sums[0]:.15g} / {sums[1]:.15g})."
             )
+    else:
+        is_row = proof.side == "row"
+        lines = (
+            (names.rows(proof.rows.tolist(), len(proof.rows)), len(proof.rows)),
+            (names.columns(proof.cols.tolist(), len(proof.cols)), len(proof.cols)),
+        )
+        (who, n), (them, n_others) = lines if is_row else lines[::-1]
+        verb, they = ("needs", "it") if n == 1 else ("need", "they")
+        text = f"{who[0].upper()}{who[1:]} {verb} {proof.needs:.15g}{besides}"
+        other = "column" if is_row else "row"
+        if n_others == 0:
+            text += ", but there is no cell that can be above 0."
+        elif n_others == 1:
+            text += f"; the only {other} that {they} can use, {them}, has "
+        else:
+            text += f"; the only {other}s that {they} can use ({them}) have "
+        if n_others:
+            text += f"{proof.has:.15g}."
         advice = f"Correct these totals, or {_REMEDY[of]}."
     return TotalsError(
         text,
         advice=advice,
-        rows=tuple(at[0].tolist()),
-        cols=tuple(at[1].tolist()),
-        needs=float(proof.needs),
-        has=float(proof.has),
-        side=cut.side,
+        rows=tuple(proof.rows.tolist()),
+        cols=tuple(proof.cols.tolist()),
+        needs=proof.needs,
+        has=proof.has,
+        side=proof.side,
     )
 
 
 def _warn(result: ScaledTable, names: Names, of: str) -> None:
     """Warn about cells of a seed that are forced to 0, and totals that are not met."""
-    zeros = result.forced_zeros if of == "seed" else np.zeros((0, 2), np.int64)
-    has_totals = (result.row_totals[zeros[:, 0]] != 0.0) & (
-        result.col_totals[zeros[:, 1]] != 0.0
-    )
-    if has_totals.any():
-        zeros = zeros[has_totals]
+    zeros = result.forced_zeros
+    rows, cols = result.row_totals[zeros[:, 0]], result.col_totals[zeros[:, 1]]
+    zeros = zeros[(rows != 0.0) & (cols != 0.0)]
+    if len(zeros) and of == "seed":
         noun = "cell that the seed allows", "cells that the seed allows"
         warn_user(
             DataHintWarning(

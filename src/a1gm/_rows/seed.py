@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._rows.columns import columns_like
+from a1gm._rows.columns import BY_RULE, columns_like
 from a1gm._rows.frames import open_frame
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
@@ -64,17 +64,15 @@ def matrix_of(rows: AnyRows) -> Any:
     return rows.cells
 
 
-def read_known(known: Any, rows: AnyRows) -> Cells:
-    """Places and values of the cells of a table like the seed that are known."""
-    none = np.zeros(0, np.int64)
+def read_known(known: Any, rows: AnyRows) -> AnyRows | None:
+    """Read a table like the seed that has the cells that are known."""
     if known is None:
-        return none, none, np.zeros(0)
+        return None
+    is_named = hasattr(known, "columns")
     columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
-    if not hasattr(known, "columns"):
-        columns = columns_like(None, None)
     absent: Any = "missing" if is_sparse(known) else None
-    table = read_input(known, absent=absent, name="known", columns=columns)
-    table = replace(table, name="known")
+    how: Any = {"absent": absent, "columns": columns if is_named else BY_RULE}
+    table: AnyRows = replace(read_input(known, name="known", **how), name="known")
     shape = rows.n_rows, rows.n_cols
     if (table.n_rows, table.n_cols) != shape:
         raise DataError(
@@ -83,12 +81,15 @@ def read_known(known: Any, rows: AnyRows) -> Cells:
         )
     check_same_labels("row", table.row_labels, rows.row_labels, "known", "the seed")
     check_same_labels("column", table.col_labels, rows.col_labels, "known", "the seed")
-    return known_cells(table)
-
-
-def known_cells(table: AnyRows) -> Cells:
-    """Places and values of the cells of a table that are not missing."""
     check_values(table, table.cells, None)
+    return table
+
+
+def known_cells(table: AnyRows | None) -> Cells:
+    """Places and values of the cells of a table that are not missing."""
+    if table is None:
+        none = np.zeros(0, np.int64)
+        return none, none, np.zeros(0)
     if isinstance(table, SparseRows):
         own = table.without_missing()
         return own.row_of_cell, own.cols.astype(np.int64), own.values
@@ -108,17 +109,18 @@ def missing_cells(table: AnyRows) -> tuple[Ints, Ints]:
 
 def without_cells(A: Any, i: Ints, j: Ints) -> Any:
     """A copy of the matrix with 0 in some cells."""
-    if not len(i):
-        return A
     if isinstance(A, np.ndarray):
         A = A.copy()
         A[i, j] = 0.0
         return A
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    is_known = np.isin(rows * A.shape[1] + A.indices, i * A.shape[1] + j)
-    A = A.copy()
-    A.data[is_known] = 0.0
-    return A
+    return A - A * listed_cells(i, j, np.ones(len(i)), A.shape)
+
+
+def listed_cells(i: Ints, j: Ints, values: Any, shape: tuple[int, int]) -> Any:
+    """Cells at (i, j) as a CSR array."""
+    from scipy.sparse import csr_array
+
+    return csr_array((values, (i, j)), shape=shape)
 
 
 def cells_at(A: Any, i: Ints, j: Ints) -> Any:
@@ -129,12 +131,14 @@ def cells_at(A: Any, i: Ints, j: Ints) -> Any:
 
 def positive_cells(A: Any) -> Cells:
     """Places and values of the cells above 0, row by row."""
-    if isinstance(A, np.ndarray):
-        i, j = np.nonzero(A)
-        return i, j, A[i, j]
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    some = A.data > 0.0
-    return rows[some], A.indices[some].astype(np.int64), A.data[some]
+    from scipy.sparse import csr_array
+
+    table = csr_array(A)
+    table.sort_indices()
+    found = table.tocoo()
+    some = found.data > 0.0
+    i, j = (np.asarray(place[some], np.int64) for place in found.coords)
+    return i, j, found.data[some]
 
 
 # ------------------------------------------------------------------------- and back
@@ -160,30 +164,18 @@ def blank(rows: AnyRows, i: Ints, j: Ints) -> AnyRows:
     )
 
 
-def as_floats(seed: Any, rows: AnyRows) -> Any:
-    """The seed with cells of type float64, which have room for the digits of totals."""
+def as_type(table: Any, rows: AnyRows, dtype: str = "float64") -> Any:
+    """A table with cells of another type; float64 has room for the digits of totals."""
     if rows.backend is None:
-        if is_sparse(seed) or isinstance(seed, np.ndarray):
-            return seed.astype(np.float64, copy=False)
-        return np.asarray(seed, np.float64)
-    return _cast(seed, rows, "float64")
-
-
-def as_integers(table: Any, rows: AnyRows) -> Any:
-    """A table of whole numbers with cells of type int64."""
-    if rows.backend is None:
-        return table.astype(np.int64)
-    return _cast(table, rows, "int64")
-
-
-def _cast(frame: Any, rows: AnyRows, dtype: str) -> Any:
-    """A frame with the columns of the table of another type."""
+        is_array = is_sparse(table) or isinstance(table, np.ndarray)
+        table = table if is_array else np.asarray(table)
+        return table.astype(dtype, copy=False)
     choice = getattr(rows, "choice", None)
     names = list(rows.col_labels) if choice is None else choice.table
     if rows.backend == "pandas":
-        return frame.astype(dict.fromkeys(names, dtype))
+        return table.astype(dict.fromkeys(names, dtype))
     import narwhals as nw
 
     kind = nw.Float64 if dtype == "float64" else nw.Int64
-    opened = open_frame(frame, "seed")
-    return opened.with_columns(nw.col(names).cast(kind())).to_native()
+    frame = open_frame(table, "seed")
+    return frame.with_columns(nw.col(names).cast(kind())).to_native()

@@ -3,125 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Ints
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm._rows.seed import cells_at
 
 MOST_CAPACITY = 2**30  # SciPy's flow has 32 bits, and wraps without a word
-MOST_TRIED = 30  # rows, and columns, from which a proof is sought
+MOST_TRIED = 30  # rows from which a proof is sought
+NEAR = (0.01, 0.03, 0.1, 0.25, 0.5)  # of one half: the cells that rounding may move
 
 
-class Cut(NamedTuple):
-    """Rows that need more than the only columns they can use have; or the reverse."""
+def send(heads: Ints, tails: Ints, room: Ints, supply: Ints) -> Ints:
+    """Send as much as can be from nodes with supply to those where it is below 0.
 
-    rows: Ints
-    cols: Ints
-    side: str
+    ``heads`` to ``tails`` are the edges; what each of them carries is returned.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_flow
 
-    @property
-    def size(self) -> int:
-        """Rows and columns that it names."""
-        return len(self.rows) + len(self.cols)
-
-
-@dataclass
-class Transport:
-    """Whole totals of rows and columns, and the cells (i, j) that may be above 0."""
-
-    i: Ints
-    j: Ints
-    rows: AnyArray  # of int64, or of Python's integers
-    cols: AnyArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return len(self.rows), len(self.cols)
-
-    @cached_property
-    def cells(self) -> AnyArray:
-        """Whole cells that fill as much of the totals as can be.
-
-        The highest bits are sent first, so that capacities stay small. What can still
-        be sent after them is less than one of their units per edge.
-        """
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import maximum_flow
-
-        (n, m), (i, j) = self.shape, (self.i, self.j + self.shape[0])
-        source, sink = n + m, n + m + 1
-        nodes = np.arange(n + m)
-        heads = np.concatenate([np.full(n, source), i, j, nodes[n:]])
-        tails = np.concatenate([nodes[:n], j, i, np.full(m, sink)])
-        room = np.minimum(self.rows[i], self.cols[self.j])
-        cells = np.zeros_like(room)
-        shift = max(int(self.rows.sum()).bit_length() - 30, 0)
-        fewer = max(30 - len(heads).bit_length(), 1)
-        while True:
-            left_rows, left_cols = self.left(cells)
-            capacity = np.concatenate([left_rows, room - cells, cells, left_cols])
-            capacity = np.minimum(capacity >> shift, MOST_CAPACITY).astype(np.int32)
-            shape = n + m + 2, n + m + 2
-            graph = coo_array((capacity, (heads, tails)), shape=shape).tocsr()
-            flow = maximum_flow(graph, source, sink).flow
-            sent = cells_at(flow, i, j).astype(np.int64)
-            if not sent.any() and shift == 0:
-                return cells
-            cells = cells + (sent.astype(cells.dtype) << shift)
-            shift = max(shift - fewer, 0)
-
-    def left(self, cells: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """What cells leave of the totals of the rows and of the columns."""
-        left_rows, left_cols = self.rows.copy(), self.cols.copy()
-        np.subtract.at(left_rows, self.i, cells)
-        np.subtract.at(left_cols, self.j, cells)
-        return left_rows, left_cols
-
-    # ------------------------------------------------------------------------- proof
-    def cuts(self) -> Iterator[Cut]:
-        """Yield proofs that there is no such table: each cut and its other side."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import breadth_first_order
-
-        (n, m), used = self.shape, np.flatnonzero(self.cells > 0)
-        i, j = self.i, self.j + n
-        for side, left in zip(("row", "column"), self.left(self.cells), strict=True):
-            forward = (i, j) if side == "row" else (j, i)
-            back = (j[used], i[used]) if side == "row" else (i[used], j[used])
-            ends = tuple(map(np.concatenate, zip(forward, back, strict=True)))
-            ones = np.ones(len(ends[0]), np.int8)
-            graph: Any = coo_array((ones, ends), shape=(n + m, n + m)).tocsr()
-            most_first = np.argsort(-left, kind="stable")[: int((left > 0).sum())]
-            starts = most_first[:MOST_TRIED] + (side == "column") * n
-            for start in starts:
-                reached = np.zeros(n + m, bool)
-                found = breadth_first_order(graph, start, return_predecessors=False)
-                reached[found] = True
-                yield self._cut(reached[:n], reached[n:], side)
-                yield self._cut(~reached[:n], ~reached[n:], _other(side))
-
-    def _cut(self, rows: Bools, cols: Bools, side: str) -> Cut:
-        """Of the side that has, keep what the side that needs can use."""
-        if side == "row":
-            usable = np.zeros_like(cols)
-            usable[self.j[rows[self.i]]] = True
-            cols = cols & usable
-        else:
-            usable = np.zeros_like(rows)
-            usable[self.i[cols[self.j]]] = True
-            rows = rows & usable
-        return Cut(np.flatnonzero(rows), np.flatnonzero(cols), side)
-
-    def missing(self, cut: Cut) -> int:
-        """Return what the needing side of a cut lacks."""
-        rows, cols = int(self.rows[cut.rows].sum()), int(self.cols[cut.cols].sum())
-        return rows - cols if cut.side == "row" else cols - rows
+    source, sink = len(supply), len(supply) + 1
+    gives, takes = np.flatnonzero(supply > 0), np.flatnonzero(supply < 0)
+    ends = (
+        np.concatenate([np.full(len(gives), source), takes, heads]),
+        np.concatenate([gives, np.full(len(takes), sink), tails]),
+    )
+    sizes = np.concatenate([supply[gives], -supply[takes], room])
+    sizes = np.minimum(sizes, MOST_CAPACITY).astype(np.int32)
+    graph = coo_array((sizes, ends), shape=(sink + 1, sink + 1)).tocsr()
+    flow = maximum_flow(graph, source, sink).flow
+    sent: Ints = cells_at(flow, heads, tails).astype(np.int64)
+    return sent
 
 
-def _other(side: str) -> str:
-    return "column" if side == "row" else "row"
+def left_of(i: Ints, j: Ints, cells: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
+    """What cells leave of the totals of the rows and of the columns."""
+    left = rows.copy(), cols.copy()
+    np.subtract.at(left[0], i, cells)
+    np.subtract.at(left[1], j, cells)
+    return left
+
+
+def transport(i: Ints, j: Ints, rows: Ints, cols: Ints) -> Ints:
+    """Whole cells at (i, j) that fill as much of whole totals as can be.
+
+    The highest bits are sent first, so that capacities stay small. What can still be
+    sent after them is less than one of their units per edge.
+    """
+    n = len(rows)
+    heads, tails = np.concatenate([i, j + n]), np.concatenate([j + n, i])
+    room = np.minimum(rows[i], cols[j])
+    cells = np.zeros_like(room)
+    shift = max(int(rows.sum()).bit_length() - 30, 0)
+    fewer = max(30 - (len(heads) + n + len(cols)).bit_length(), 1)
+    while True:
+        left_rows, left_cols = left_of(i, j, cells, rows, cols)
+        supply = np.concatenate([left_rows >> shift, -(left_cols >> shift)])
+        capacity = np.concatenate([room - cells, cells]) >> shift
+        sent = send(heads, tails, capacity, supply)[: len(i)]
+        if not sent.any() and shift == 0:
+            return cells
+        cells = cells + (sent << shift)
+        shift = max(shift - fewer, 0)
+
+
+def reached(
+    i: Ints, j: Ints, shape: tuple[int, int], cells: Ints, left: Ints
+) -> Iterator[tuple[Bools, Bools]]:
+    """Yield rows, and the columns they can use, from each row with most ``left``.
+
+    Whatever is in these columns belongs to these rows, which need more.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n, m = shape
+    used = cells > 0
+    ends = np.concatenate([i, j[used] + n]), np.concatenate([j + n, i[used]])
+    ones = np.ones(len(ends[0]), np.int8)
+    graph: Any = coo_array((ones, ends), shape=(n + m, n + m)).tocsr()
+    most_first = np.argsort(-left, kind="stable")[: int((left > 0).sum())]
+    for start in most_first[:MOST_TRIED]:
+        found = np.zeros(n + m, bool)
+        found[breadth_first_order(graph, start, return_predecessors=False)] = True
+        yield found[:n], found[n:]
+
+
+# ----------------------------------------------------------------- controlled rounding
+def rounded_cells(
+    i: Ints, j: Ints, f: Floats, rows: Floats, cols: Floats
+) -> Ints | None:
+    """Round the cells ``f`` at (i, j); whole totals are kept, those that are NaN free.
+
+    Cells are rounded to the nearest; what that leaves of the totals is moved by units
+    through the cells whose fractions are nearest to one half. Since whole totals can
+    always be met by rounding each cell up or down, the last of these flows does it.
+    None where it cannot be done within the digits of the cells.
+    """
+    n, whole = len(rows), np.rint(f)
+    nearest = whole.copy()
+    up, away = f > nearest, 0.5 - np.abs(f - nearest)
+    free = np.flatnonzero(np.isnan(np.concatenate([rows, cols])))
+    ground = np.full(len(free), n + len(cols))  # takes what totals do not fix
+    much = np.full(2 * len(free), MOST_CAPACITY)
+    for near in (*NEAR, None):
+        left = left_of(i, j, whole, rows, cols)
+        supply = np.nan_to_num(np.concatenate([left[0], -left[1]])).astype(np.int64)
+        if near is None or not supply.any():
+            break
+        may = np.flatnonzero((away <= near) & (f != nearest) & (whole == nearest))
+        ends = np.where(up[may], (i[may], j[may] + n), (j[may] + n, i[may]))
+        heads = np.concatenate([ends[0], free, ground])
+        tails = np.concatenate([ends[1], ground, free])
+        room = np.concatenate([np.ones(len(may), np.int64), much])
+        sent = send(heads, tails, room, np.append(supply, -supply.sum()))[: len(may)]
+        whole[may] += np.where(up[may], sent > 0, -1.0 * (sent > 0))
+    return None if supply.any() else whole.astype(np.int64)

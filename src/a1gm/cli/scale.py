@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,15 +20,11 @@ from a1gm.cli.options import (
     UsageError,
     progress_bar,
 )
-from a1gm.cli.tables import check_outputs, describe, open_table
+from a1gm.cli.tables import check_outputs, describe, open_table, quality_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from a1gm._base.types import AnyArray
     from a1gm._rows.files.table import TableFiles
-
-_KEYS = "divergence", "certificate", "cell_error", "converged", "solver", "n_iter"
 
 
 @command(*LONG_OPTIONS, "weights", "exposure", "skip_bad", "negatives", "strict")
@@ -71,7 +67,7 @@ def scale(
       a1gm scale seed.csv --row-totals r.csv --known cells.csv --round
     """
     import a1gm
-    from a1gm._rows.files.table import read_beside, totals_beside
+    from a1gm._rows.files.table import read_beside, rows_in_memory, totals_beside
 
     beside = [path for path in (row_totals, col_totals, known) if path is not None]
     if out == "-" and options.json:
@@ -83,24 +79,20 @@ def scale(
     if out is not None and out != "-":
         check_outputs(out, [], [file, *beside], options)
     files = open_table(file, options)
-    rows, table = _read(files, options)
+    with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
+        rows = rows_in_memory(files, progress)
     describe(files, options)
-    given: dict[str, Any] = {"tol": options.tol}
-    if options.max_iter is not None:
-        given["max_iter"] = options.max_iter
     s = a1gm.scale(
         rows,
         totals_beside(row_totals, files, rows.row_labels),
         totals_beside(col_totals, files, rows.col_labels),
         known=read_beside(known, files),
-        **given,
+        **{k: v for k, v in options.fitting.items() if k in ("tol", "max_iter")},
     )
-    cells = s._round() if round else s._dense()
     if out is not None:
-        _write(out, files, table, cells, options)
+        _write(out, files, s.round() if round else s.table, options)
     summary = {"out": out, "n_rows": s.shape[0], "n_cols": s.shape[1]}
-    summary |= {key: getattr(s, key) for key in _KEYS}
-    summary |= {"n_blocks": s.n_blocks, "n_forced_zeros": len(s.forced_zeros)}
+    summary |= {**quality_of(s), "n_forced_zeros": len(s.forced_zeros)}
     wrote = "" if out in (None, "-") else f" Wrote {shown(out)}."
     size = counted(s.shape[0] * s.shape[1], "cell")
     options.finish(
@@ -110,47 +102,23 @@ def scale(
     )
 
 
-def _read(files: TableFiles, options: Options) -> tuple[Any, pa.Table]:
-    """The seed in memory, and all columns of its files as they are."""
-    from dataclasses import replace
-
-    import numpy as np
-    import pyarrow as pa
-
-    from a1gm._rows.rows import table_of
-
-    tables: list[pa.Table] = []
-    numbers: list[AnyArray] = []
-    with (
-        progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress,
-        closing(files.pieces(all_columns=True, progress=progress)) as pieces,
-    ):
-        for first_row, piece in pieces:
-            if first_row == 0:
-                tables, numbers = [], []
-            tables.append(pa.Table.from_batches([piece.batch]))
-            numbers.append(piece.values)
-    rows = replace(
-        table_of(np.concatenate(numbers)),
-        row_labels=files.row_labels,
-        col_labels=files.col_labels,
-        choice=files.choice,
-    )
-    return rows, pa.concat_tables(tables, promote_options="permissive")
-
-
-def _write(
-    out: str, files: TableFiles, table: pa.Table, cells: AnyArray, options: Options
-) -> None:
+def _write(out: str, files: TableFiles, cells: AnyArray, options: Options) -> None:
     """Write the columns of the files, those of the table scaled."""
     import pyarrow as pa
 
     from a1gm._write.fill import open_writer
 
-    for j, name in enumerate(files.names):
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pa.array(cells[:, j]))
-    how: Any = {"like": files.first, **options.writing}
-    with open_writer(out, table.schema, **how) as writer:
+    tables: list[pa.Table] = []
+    with closing(files.pieces(all_columns=True)) as pieces:
+        for first, piece in pieces:
+            tables = tables if first else []
+            table = pa.Table.from_batches([piece.batch])
+            some = cells[first : first + len(table)]
+            for name, column in zip(files.names, some.T, strict=True):
+                at = table.schema.get_field_index(name)
+                table = table.set_column(at, name, pa.array(column))
+            tables.append(table)
+    table = pa.concat_tables(tables, promote_options="permissive")
+    with open_writer(out, table.schema, like=files.first, **options.writing) as writer:
         for batch in table.to_batches():
             writer.write(batch)

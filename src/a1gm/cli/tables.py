@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.scaled import ScaledTable
     from a1gm._rows.files.table import TableFiles
     from a1gm._rows.weights import Weighting
     from a1gm._write.long import LongFile
@@ -228,7 +229,7 @@ def write_summary(path: Path, summary: dict[str, Any], options: Options) -> None
         file.write(to_json(summary).encode())
 
 
-def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
+def quality_of(fit: RankOneFit | NMMFFit | ScaledTable) -> dict[str, Any]:
     """Quality of a fit, for the summary of any command."""
     keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
     return {key: getattr(fit, key) for key in (*keys, "n_blocks")}
