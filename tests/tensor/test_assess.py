@@ -97,3 +97,17 @@ def test_modes_may_have_numbers_for_names():
         frame, keys=[2, 0, 1], value="n", interactions="all", random_state=0
     )
     assert found.best == "{2, 1} {0}"
+
+
+def test_an_exact_table_has_no_errors():
+    ones = a1gm.assess(np.full((3, 4, 5), 7.3), interactions="all", random_state=0)
+    assert {score.skill for score in ones.scores.values()} == {0.0}
+    product = np.multiply.outer([1.0, 2.0, 5.0], np.outer([1.0, 3.0], [2.0, 5.0, 7.0]))
+    found = a1gm.assess(product, random_state=0).scores["{0} {1} {2}"]
+    assert (found.skill, found.mean_absolute_error) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("option", ["by", "ordered", "sample"])
+def test_options_of_two_keys_are_refused(option):
+    with pytest.raises(ParameterError, match=f"{option}= is for tables of two keys"):
+        a1gm.assess(counts(), **{option: 5})

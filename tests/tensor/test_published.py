@@ -183,6 +183,8 @@ def test_kinds_of_tuberculosis_that_only_one_year_counts():
     index = [np.unique(table[key], return_inverse=True)[1] for key in keys]
     A = design(index, fit.shape, [(k,) for k in range(5)])
     assert np.linalg.matrix_rank(A.T @ A) == 261 == sum(fit.shape) - 4 - fit.n_free
-    years, kinds = (np.array(fit.labels[k])[fit.undetermined[:, k]] for k in (1, 2))
+    years, kinds = (
+        np.array(fit.labels[k])[fit.undetermined.positions[k]] for k in (1, 2)
+    )
     assert ((years == 2013) != (kinds == "rel")).all()
     assert len(fit.undetermined) == 219 * 2 * 7 * (33 + 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pandas as pd
@@ -44,9 +46,9 @@ def test_labels_and_keys_of_several_columns_travel(tmp_path):
     [
         ("shape", [3, 4]),
         ("margins", [[0, 1, 2]]),
-        ("solver", "magic"),
-        ("tol", -1.0),
-        ("gap", "none"),
+        ("solved.solver", "magic"),
+        ("options.tol", -1.0),
+        ("solved.gap", "none"),
         ("labels", [["a"], None, None]),
     ],
 )
@@ -61,7 +63,8 @@ def test_a_file_that_was_tampered_with_is_refused(tmp_path, part, value):
             data = old.read(name)
             if name == "header.json":
                 header = json.loads(data)
-                header["content"][part] = value
+                *outer, name_of_part = ["content", *part.split(".")]
+                reduce(getitem, outer, header)[name_of_part] = value
                 data = json.dumps(header).encode()
             new.writestr(name, data)
     with pytest.raises(FileFormatError):

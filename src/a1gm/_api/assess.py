@@ -13,6 +13,7 @@ import numpy as np
 
 from a1gm._api.fit import check_signs, fit
 from a1gm._api.fit_long import check_long
+from a1gm._api.scores import misses, scores_frame, skill_of
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
@@ -140,8 +141,9 @@ def assess(
     trial = Trial(hide, repeats, random_state, ordered, negatives, level, sample)
     weighting = weights_or_exposure(weights, exposure)
     if interactions is not None or getattr(X, "ndim", 2) > 2 or len(keys or ()) > 2:
-        if by is not None:
-            raise ParameterError("by= is for tables of two keys.")
+        unused = {"by": by, "ordered": ordered, "sample": sample}
+        for name in [name for name, given in unused.items() if given is not None]:
+            raise ParameterError(f"{name}= is for tables of two keys.")
         if keys is None:
             cells = read_cells(X, None, weights, exposure)
         else:
@@ -496,8 +498,7 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
             np.concatenate(arrays, axis=-1)
             for arrays in zip(*(one.compared() for one in scorers), strict=True)
         )
-        misses = np.abs(x - guesses)
-        misses[misses <= EXACT * np.abs(x)] = 0.0
+        off_by = misses(x, guesses, EXACT)
         is_ordered = all(one.is_ordered for one in scorers)
         methods = METHODS if is_ordered else METHODS[:-1]
         scores = {
@@ -506,11 +507,11 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
                 float(np.average(miss / unit, weights=v / v.max())),
                 _median(miss[x != 0.0] / np.abs(x[x != 0.0])),
             )
-            for name, guess, miss in zip(methods, guesses, misses, strict=False)
+            for name, guess, miss in zip(methods, guesses, off_by, strict=False)
         }
         n_cells, v = sum(one.n_cells for one in scorers), v / v.max()
         rival = min(methods[1:], key=lambda name: scores[name].mean_absolute_error)
-        off = dict(zip(METHODS, misses / unit, strict=True))
+        off = dict(zip(METHODS, off_by / unit, strict=True))
         skill, skill_error = _skill(off["rank 1"], off["column means"], v, n_cells)
         lead, lead_error = _skill(off["rank 1"], off[rival], v, n_cells)
         pairs = [pair for one in scorers for pair in one.covered]
@@ -558,11 +559,11 @@ def _skill(own: Floats, other: Floats, v: Floats, n_cells: int) -> tuple[float, 
     The errors of ``n_cells`` different cells, some of them more than once, with weights
     v are taken to be independent.
     """
+    skill = skill_of(own, other, v)
     if not other.any():
-        return (-math.inf if own.any() else 0.0), 0.0
-    ratio = float(v @ own) / float(v @ other)
-    off = v * (own - ratio * other) / float(v @ other)
-    return 1.0 - ratio, math.sqrt(float(off @ off) * len(v) / n_cells)
+        return skill, 0.0
+    off = v * (own - (1.0 - skill) * other) / float(v @ other)
+    return skill, math.sqrt(float(off @ off) * len(v) / n_cells)
 
 
 def _median(errors: Floats) -> float:
@@ -690,11 +691,7 @@ class Assessment:
             fields = "headline", "skill", "lead", "coverage", "n_hidden"
             lines = {k: np.array([getattr(one, k) for one in found]) for k in fields}
             return labelled_frame("group", names, lines, backend)
-        columns = {
-            name: np.array([getattr(score, name) for score in self.scores.values()])
-            for name in Score._fields
-        }
-        return labelled_frame("method", list(self.scores), columns, backend)
+        return scores_frame("method", self.scores, backend)
 
     def _grids(self) -> list[list[list[str]]]:
         methods = [["method", "deviance", "mean absolute error", "median error"]]

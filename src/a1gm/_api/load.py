@@ -9,9 +9,8 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
 from a1gm._fit.save import ManyParts, read_model
 from a1gm.engines.lazy import LAZY_FRAMES
-from a1gm.tensor.load import fit_from_arrays
 from a1gm.tensor.result import TensorFit
-from a1gm.tensor.save import KIND_OF_TENSOR
+from a1gm.tensor.save import KIND_OF_TENSOR, parts_from_arrays
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -47,9 +46,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     array([[1., 2.],
            [2., 4.]])
     """
-    found = read_model(path, {KIND_OF_TENSOR: fit_from_arrays})
-    if isinstance(found, TensorFit):
-        return found
+    found = read_model(path, {KIND_OF_TENSOR: parts_from_arrays})
+    if isinstance(found, dict):
+        return TensorFit(**found)
     if isinstance(found, ManyParts):
         return ManyFits._of_parts(found)
     solved, rows, table, options = found

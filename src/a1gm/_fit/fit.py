@@ -20,23 +20,21 @@ from a1gm._base.types import (
     Ints,
     OnUndetermined,
     SmallInts,
-    Solver,
 )
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._fit.certified import Certified
 from a1gm._fit.fill import Rounding, check_rounding, fill_table, rounded_fills
 from a1gm._fit.frames import (
     FactorFrames,
     factor_frames,
-    filled_long,
+    filled_table,
     predicted,
+    read_keys,
     table_frame,
 )
 from a1gm._fit.messages import (
     check_on_undetermined,
-    html_table,
-    one_line,
-    solver_in_words,
     text_of_unplaced_rows,
     warn_left,
 )
@@ -63,32 +61,25 @@ from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import table_of
-from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
+from a1gm._solve.cell_error import SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.components import ColumnGraph
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
 
-class Solution:
-    """How a table was solved, and how well; base of the fits."""
+class Solution(Certified):
+    """A table of rows and columns that was solved; base of the fits of such tables."""
 
     _solved: Solved
-    tol: float
 
     def _column_names(self) -> Names:
         """Names of the columns of the solved table."""
         raise NotImplementedError
 
     @property
-    def solver(self) -> Solver:
-        """How it was solved: "closed form", "scaling" or "newton"."""
-        return self._solved.factors.solver
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations used; 0 for the closed form."""
-        return self._solved.factors.n_iter
+    def _found(self) -> Any:
+        return self._solved.factors
 
     @property
     def n_blocks(self) -> int:
@@ -116,11 +107,6 @@ class Solution:
         nothing can be said.
         """
         return max(cell_error(self._solved.factors.step), self.certificate)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
-        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
 
 class RankOneFit(Solution):
@@ -309,7 +295,8 @@ class RankOneFit(Solution):
     def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
         """Rows and columns that a user names, paired up."""
         rows, columns = self._finders
-        return paired(rows.find(i), columns.find(j))
+        i, j = paired(rows.find(i), columns.find(j))
+        return i, j
 
     # ---------------------------------------------------------------- fitted values
     def predict(self, rows: Any, columns: Any = None, *, exposure: Any = None) -> Any:
@@ -354,7 +341,15 @@ class RankOneFit(Solution):
         long, engine = self._table.long, self._table.engine
         if columns is None and long and engine is not None and engine.takes(rows):
             return engine.predict(rows, self._columns, self.col_labels, long)
-        return predicted(self._finders, self._fitted, long, rows, columns, exposure)
+        given: Any = rows, columns
+        if columns is None:
+            given = read_keys(rows, long and long[:2])
+
+        def fitted(pair: list[Ints], exposure: Floats | None) -> Floats:
+            i, j = pair
+            return self._fitted(i, j, exposure)
+
+        return predicted(self._finders, fitted, given, exposure)
 
     def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:
         """Fitted values of cells by positions; NaN if undetermined."""
@@ -437,11 +432,6 @@ class RankOneFit(Solution):
         return engine, self._columns.in_order(order)
 
     # ---------------------------------------------------------------------- how sure
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence."""
-        return 2.0 * self.divergence
-
     @cached_property
     def deviance_explained(self) -> float:
         """Share of the deviance from one constant per block that the factors explain.
@@ -806,7 +796,7 @@ class RankOneFit(Solution):
         >>> fit.fill_long().rows()
         [('bob', 2, 6.0)]
         """
-        return filled_long(self, only_missing, max_rows, interval)
+        return filled_table(self, only_missing, max_rows, interval)
 
     def to_frames(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.
@@ -891,9 +881,7 @@ class RankOneFit(Solution):
         lines = {
             "table": "{} x {}".format(*self.shape),
             "missing": self._missing_in_words(),
-            "solver": solver_in_words(self.solver, self.n_iter),
-            "certificate": f"{self.certificate:.1e}",
-            "cell error": f"{self.cell_error:.1e}",
+            **self._quality(),
             "blocks": str(self.n_blocks),
         }
         if self.n_undetermined:
@@ -908,12 +896,6 @@ class RankOneFit(Solution):
         n = patterns.n_missing if is_gone else self.pattern.n_missing
         filled = f", {n - self.n_undetermined:,} with a value" if n else ""
         return f"{n:,} of {counted(math.prod(self.shape), 'cell')}{filled}"
-
-    def __repr__(self) -> str:
-        return one_line("RankOneFit", self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table("RankOneFit", self.summary())
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the data, but with their divergence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from html import escape
@@ -187,20 +188,20 @@ def _index(labels: Any) -> Any:
     return index.set_names(levels) if levels else index
 
 
-# ------------------------------------------------------------------ labelled pairs
+# ------------------------------------------------------------------ labelled cells
 def predicted(
-    sides: tuple[Lookup, Lookup],
+    sides: Sequence[Lookup],
     fitted: Fitted,
-    long: tuple[Any, Any, Any] | None,
-    rows: Any,
-    columns: Any,
+    given: list[Key] | tuple[Any, ...],
     exposure: Any,
 ) -> Any:
-    """Fitted values of pairs of labels, or of the pairs of a long frame."""
-    is_long = columns is None
-    pairs: Any = _read_pairs(rows, long) if is_long else (rows, columns)
+    """Fitted values of cells by the keys of a long frame, or by labels for each side.
+
+    ``fitted`` has them by positions along the sides, and by exposures or None.
+    """
+    is_long = isinstance(given, list)
     unknown, found = [], []
-    for side, names in zip(sides, pairs, strict=True):
+    for side, names in zip(sides, given, strict=True):
         # Each label of a long frame once, not once per row.
         labels = names.labels if is_long else names
         places = side.find_known(labels, are_labels=is_long)
@@ -213,70 +214,102 @@ def predicted(
             "spelling.",
             UndeterminedWarning,
         )
-    i, j = paired(*found)
-    values = np.full(i.shape, np.nan)
-    known = (i >= 0) & (j >= 0)
+    index = paired(*found)
+    values = np.full(index[0].shape, np.nan)
+    known = np.all([at >= 0 for at in index], axis=0)
     if exposure is not None:
-        exposure = _of_pairs(exposure, i.shape)[known]
-    values[known] = fitted(i[known], j[known], exposure)
+        exposure = _of_cells(exposure, values.shape)[known]
+    values[known] = fitted([at[known] for at in index], exposure)
     return values if values.ndim else float(values)
 
 
-def _of_pairs(exposure: Any, shape: tuple[int, ...]) -> Floats:
+def _of_cells(exposure: Any, shape: tuple[int, ...]) -> Floats:
     try:
         return np.broadcast_to(np.asarray(exposure, np.float64), shape)
     except ValueError as error:
         raise WeightsError(
-            f"exposure has shape {np.shape(exposure)}, but the pairs have shape "
-            f"{shape}. Pass one number, or one per pair."
+            f"exposure has shape {np.shape(exposure)}, but the cells have shape "
+            f"{shape}. Pass one number, or one per cell."
         ) from error
 
 
-def _read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key]:
-    """Code the two key columns of a long frame."""
-    if long is None:
+def read_keys(frame: Any, keys: Sequence[Any] | None) -> list[Key]:
+    """Code the key columns of a long frame, as the fitted one had them."""
+    if keys is None:
         raise ParameterError(
             "This fit was not made by fit_long, so the key columns of a frame are not "
-            "defined. Pass the labels: fit.predict(rows, columns)."
+            "defined. Pass labels: fit.predict(rows, columns), or of more modes "
+            "fit.predict((a, b, c))."
         )
-    columns = [name for key in long[:2] for name in parts_of_key(key)]
+    columns = [name for key in keys for name in parts_of_key(key)]
     opened = open_pairs(frame, columns)
     check_there("The frame", columns, opened.columns)
-    return code_key(opened, long[0]), code_key(opened, long[1])
+    return [code_key(opened, key) for key in keys]
 
 
 # ------------------------------------------------------------------------ filling
+class Long(NamedTuple):
+    """A long frame beside its cells: its names, distinct keys and library."""
+
+    names: tuple[Any, ...]  # of the keys and of the value
+    keys: tuple[Any, ...]  # in the types of the frame
+    backend: str | None
+
+
 def filled_long(
-    fit: Any, only_missing: bool, max_rows: int, interval: float | None
+    long: Long | None,
+    shape: Sequence[int],
+    n_known: int,
+    pieces: Iterator[tuple[AnyArray, ...]],
+    *,
+    only_missing: bool,
+    max_rows: int,
 ) -> Any:
-    """Make a long frame of the missing pairs, or of all, with their values."""
-    table, shape = fit._table, fit.shape
-    if table.long is None:
+    """Make a long frame of the missing cells, or of all, with their values.
+
+    ``pieces`` yields their positions along each key, values and, if any, bounds.
+    """
+    if long is None:
         raise ParameterError(
             "This fit is not one of a long table. fit.impute(X) fills the table that "
             "was fitted; a1gm.fit_long fits a long one."
         )
-    if table.source is None:
-        raise ParameterError(
-            "This fit was loaded or unpickled, and the data are not in the file. "
-            "fit.predict(frame) gives the fitted values of the pairs in a frame."
-        )
-    n_known = sum(len(i) for i, _, _ in cells_of(table.source))
-    n_rows = shape[0] * shape[1] - (n_known if only_missing else 0)
+    n_rows = math.prod(shape) - (n_known if only_missing else 0)
     if n_rows > max_rows:
+        size = " x ".join(f"{n:,}" for n in shape)
         raise TableTooLargeError(
-            f"fill_long would give {n_rows:,} rows: {shape[0]:,} x {shape[1]:,} pairs, "
+            f"fill_long would give {n_rows:,} rows: {size} cells, "
             f"of which {n_known:,} are observed. That is more than max_rows="
-            f"{max_rows:,}. In Python fit.predict(frame) gives the values of the pairs "
+            f"{max_rows:,}. In Python fit.predict(frame) gives the values of the cells "
             "that are needed, and fill_long takes another max_rows."
         )
-    bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)
-    parts = list(filled_pairs(fit, only_missing, bounds))
-    rows, cols, *values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    assert table.key_values is not None
-    keys = list(zip(table.long[:2], table.key_values, (rows, cols), strict=True))
-    names = table.long[2], *BOUNDS[: len(values) - 1]
-    return long_frame(table.backend, keys, names, values)
+    columns = [np.concatenate(part) for part in zip(*pieces, strict=True)]
+    codes, values = columns[: len(shape)], columns[len(shape) :]
+    *names, value = long.names
+    keys = list(zip(names, long.keys, codes, strict=True))
+    return long_frame(long.backend, keys, (value, *BOUNDS[: len(values) - 1]), values)
+
+
+def filled_table(
+    fit: Any, only_missing: bool, max_rows: int, interval: float | None
+) -> Any:
+    """Make a long frame of the missing pairs of a fit of two keys, or of all."""
+    table, long, n_known = fit._table, None, 0
+    if table.long is not None:
+        if table.source is None:
+            raise ParameterError(
+                "This fit was loaded or unpickled, and the data are not in the file. "
+                "fit.predict(frame) gives the fitted values of the pairs in a frame."
+            )
+        long = Long(table.long, table.key_values, table.backend)
+        n_known = sum(len(i) for i, _, _ in cells_of(table.source))
+
+    def pieces() -> Iterator[tuple[Any, ...]]:
+        bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)
+        yield from filled_pairs(fit, only_missing, bounds)
+
+    how: dict[str, Any] = {"only_missing": only_missing, "max_rows": max_rows}
+    return filled_long(long, fit.shape, n_known, pieces(), **how)
 
 
 def filled_pairs(

@@ -521,11 +521,25 @@ class UndeterminedCell(NamedTuple):
     kind: Fate
 
 
-class UndeterminedCells(Sequence[UndeterminedCell]):
-    """Missing cells without a value: arrays ``row`` and ``column``, or tuples."""
+class UndeterminedCells(Sequence[Any]):
+    """Missing cells without a value: tuples of positions and kind, and their arrays.
 
-    def __init__(self, row: Ints, column: Ints, code: AnyArray) -> None:
-        self.row, self.column, self.code = row, column, code
+    ``positions`` has an array per mode, ``code`` the kinds as numbers.
+    """
+
+    def __init__(self, *parts: AnyArray) -> None:
+        *positions, self.code = parts
+        self.positions: tuple[Ints, ...] = tuple(positions)
+
+    @property
+    def row(self) -> Ints:
+        """Position of each cell along the first mode."""
+        return self.positions[0]
+
+    @property
+    def column(self) -> Ints:
+        """Position of each cell along the second mode."""
+        return self.positions[1]
 
     @property
     def kind(self) -> AnyArray:
@@ -533,17 +547,19 @@ class UndeterminedCells(Sequence[UndeterminedCell]):
         return np.array(FATES)[self.code]
 
     def __len__(self) -> int:
-        return len(self.row)
+        return len(self.code)
 
     @overload
-    def __getitem__(self, at: int) -> UndeterminedCell: ...
+    def __getitem__(self, at: int) -> Any: ...
     @overload
     def __getitem__(self, at: slice) -> UndeterminedCells: ...
-    def __getitem__(self, at: int | slice) -> UndeterminedCell | UndeterminedCells:
+    def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
-            return UndeterminedCells(self.row[at], self.column[at], self.code[at])
-        kind = FATES[int(self.code[at])]
-        return UndeterminedCell(int(self.row[at]), int(self.column[at]), kind)
+            return UndeterminedCells(
+                *(own[at] for own in self.positions), self.code[at]
+            )
+        cell: Any = *(int(own[at]) for own in self.positions), FATES[self.code[at]]
+        return UndeterminedCell(*cell) if len(self.positions) == 2 else cell
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(tuple(cell)) for cell in self[:3])

@@ -177,12 +177,24 @@ def _parts_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
         solved = Solved(factors, patterns, _components_of(content, arrays, patterns))
         rows = _rows_of(arrays, patterns, n_rows, signed=signed)
     table = _table_of(content["table"], content["labels"], n_rows, patterns.n_cols)
-    options = content["options"]
+    return solved, rows, table, options_of(content)
+
+
+def options_of(content: dict[str, Any]) -> dict[str, Any]:
+    """The options of a fit of any kind, checked."""
+    options: dict[str, Any] = content["options"]
     _need(set(options) == {"tol", "on_undetermined"}, "options")
     tol, how = options["tol"], options["on_undetermined"]
     _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
     _need(how in ("warn", "raise", "ignore"), "on_undetermined")
-    return solved, rows, table, options
+    return options
+
+
+def check_solution(found: Any) -> None:
+    """Raise for a solver, iterations or gap that no fit has."""
+    _need(found.solver in ("closed form", "scaling", "newton"), "solver")
+    _need(is_count(found.n_iter), "n_iter")
+    _need(type(found.gap) is float and found.gap >= 0.0, "gap")
 
 
 def _columns_of(
@@ -205,7 +217,7 @@ def _columns_of(
     n = 0 if found is None else n_rows
     _need_labels(component, n, graph.n, "pattern_block", least=-2)
     if found is not None:
-        _check_numbers(found, n_rows, "row_factor", signed=signed)
+        check_numbers(found, n_rows, "row_factor", signed=signed)
     rows = FitRows(gone, found, is_kept=found is not None)
     return Solved(factors, gone, graph=graph), rows
 
@@ -218,7 +230,7 @@ def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
     keys: list[KeyPart] = []
     for k, (name, *names) in enumerate(content["keys"]):
         _need_codes(arrays[f"keys.{k}"], len(names), "keys")
-        keys.append((name, _array_of(names), arrays[f"keys.{k}"]))
+        keys.append((name, array_of(names), arrays[f"keys.{k}"]))
     n = len(keys[0][2])
     _need(all(len(codes) == n for *_, codes in keys), "keys")
     sides = [_side_of(k, own, n, arrays) for k, own in enumerate(content["sides"])]
@@ -242,7 +254,7 @@ def _side_of(k: int, content: Any, n: int, arrays: dict[str, AnyArray]) -> Side:
     _need(is_array(ends, "i8", (n + 1,)) and ends[0] == 0, "ends")
     _need(bool((np.diff(ends) >= 0).all()) and ends[-1] == len(codes), "ends")
     _need_codes(codes, len(codes) if names is None else len(names), "codes")
-    return Side(name, ends, codes, None if names is None else _array_of(names))
+    return Side(name, ends, codes, None if names is None else array_of(names))
 
 
 def _need_codes(codes: Any, most: int, name: str) -> None:
@@ -250,11 +262,12 @@ def _need_codes(codes: Any, most: int, name: str) -> None:
     _need(not ((codes < 0) | (codes >= most)).any(), name)
 
 
-def _array_of(names: list[Any]) -> AnyArray:
+def array_of(names: Any, n: int | None = None) -> AnyArray:
     """Labels of one type as an array of it, others as objects."""
-    names = labels_from_json(names, len(names), unique=False) or []
-    kinds = {type(name) for name in names}
-    return np.array(names, None if kinds in ({int}, {float}) else object)
+    names = labels_from_json(names, len(names) if n is None else n, unique=False)
+    if {type(name) for name in names} in ({int}, {float}):
+        return np.array(names)
+    return np.fromiter(names, object, len(names))  # a tuple is one label
 
 
 def _table_of(
@@ -288,16 +301,14 @@ def _check_factors(
 ) -> None:
     for name in ("pattern_factor", "pattern_scale", "col_factor"):
         n = n_cols if name == "col_factor" else n_patterns
-        _check_numbers(getattr(factors, name), n, name, signed=signed)
+        check_numbers(getattr(factors, name), n, name, signed=signed)
     n = factors.n_blocks
     cut: Any = factors.cut
     _need(is_count(n, 0, n_cols + 1), "n_blocks")
     _need_labels(factors.pattern_block, n_patterns, n, "pattern_block")
     _need_labels(factors.col_block, n_cols, n, "col_block")
-    _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
-    _need(is_count(factors.n_iter), "n_iter")
-    for value in (factors.gap, factors.step):
-        _need(type(value) is float and value >= 0.0, "gap or step")
+    check_solution(factors)
+    _need(type(factors.step) is float and factors.step >= 0.0, "step")
     if cut is not None:
         _need(len(cut) == 2 and all(is_count(j, 0, n_cols) for j in cut), "cut")
     _need(isinstance(factors.all_inside, bool), "all_inside")
@@ -306,7 +317,8 @@ def _check_factors(
         _need(inside and n == 1, "all_inside")
 
 
-def _check_numbers(found: Any, n: int, name: str, *, signed: bool) -> None:
+def check_numbers(found: Any, n: int, name: str, *, signed: bool = False) -> None:
+    """Raise unless a value is an array of n finite numbers, or NaN."""
     _need(is_array(found, "f8", (n,)), name)
     _need(not np.isinf(found).any() and (signed or not (found < 0.0).any()), name)
 
@@ -335,7 +347,7 @@ def _rows_of(
         _need(patterns.n_rows == n_rows, "counts")
         return FitRows(patterns, is_kept=False)
     of_row, n = patterns.pattern_of_row, patterns.n_patterns
-    _check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
+    check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
     _need(n_rows == (n if of_row is None else len(of_row)), "row_factor")
     return FitRows(patterns, arrays["row_factor"])
 

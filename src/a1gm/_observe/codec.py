@@ -214,11 +214,15 @@ def split_arrays(
 
 
 def labels_to_json(labels: Any) -> list[Any] | None:
-    """Labels for JSON: numbers and texts stay, anything else becomes text."""
+    """Labels for JSON: numbers and texts stay, tuples of them are lists; else text."""
     if labels is None:
         return None
-    plain = (x.item() if isinstance(x, np.generic) else x for x in labels)
-    return [x if isinstance(x, str | int | float) else plain_text(x) for x in plain]
+    return [labels_to_json(x) if isinstance(x, tuple) else _plain(x) for x in labels]
+
+
+def _plain(label: Any) -> str | float:
+    label = label.item() if isinstance(label, np.generic) else label
+    return label if isinstance(label, str | int | float) else plain_text(label)
 
 
 def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
@@ -229,9 +233,15 @@ def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
     if labels is None:
         return None
     is_list = isinstance(labels, list) and len(labels) == n
-    types = {type(x) for x in labels} if is_list else set()
-    if not is_list or not types <= {str, int, float, bool}:
+    found = [_tuple_of(x) if isinstance(x, list) else x for x in labels or ()]
+    types = {type(x) for x in found}
+    if not is_list or not types <= {str, int, float, bool, tuple}:
         raise ValueError("its labels are not those of its table")
-    if unique and (len(set(labels)) < n or (str in types and len(types) > 1)):
+    if unique and (len(set(found)) < n or (str in types and len(types) > 1)):
         raise ValueError("its labels do not distinguish its columns")
-    return list(labels)
+    return found
+
+
+def _tuple_of(parts: list[Any]) -> tuple[Any, ...]:
+    """A label of several parts."""
+    return tuple(labels_from_json(parts, len(parts), unique=False) or ())

@@ -424,16 +424,16 @@ class Lookup:
         )
 
 
-def paired(rows: Ints, cols: Ints) -> tuple[Ints, Ints]:
-    """Rows and columns that are positions of cells; raise if they do not pair up."""
+def paired(*positions: Ints) -> tuple[Ints, ...]:
+    """Positions of cells along each mode; raise if they do not pair up."""
     try:
-        rows, cols = np.broadcast_arrays(rows, cols)
+        return tuple(np.broadcast_arrays(*positions))
     except ValueError as error:
+        shapes = " and ".join(f"of shape {own.shape}" for own in positions)
         raise ParameterError(
-            f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not pair "
-            "up. Give as many of one as of the other, or one of them."
+            f"Positions {shapes} do not pair up. Give as many of one mode as of the "
+            "other, or one of them."
         ) from error
-    return rows, cols
 
 
 def _as_array(given: Any) -> AnyArray:

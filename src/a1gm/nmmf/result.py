@@ -14,7 +14,6 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._fit.fit import RankOneFit, Solution
 from a1gm._fit.messages import (
-    html_table,
     one_line,
     solver_in_words,
     text_of_convergence,
@@ -189,9 +188,6 @@ class SharedFit(Solution):
         tables = tuple(table.without_data() for table in self._layout.tables)
         layout = replace(self._layout, tables=tables)
         return self.__dict__ | {"_views": self._views, "_layout": layout}
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self.summary())
 
     # ------------------------------------------------------------------ warnings
     def _warn(self, convergence: type[Warning]) -> None:

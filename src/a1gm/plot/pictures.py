@@ -16,7 +16,8 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
 from a1gm._fit.residuals import Cells, Kind, check_kind, fitted_cells
 from a1gm._fit.sure.arguments import check_level
-from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors, Uncertainty
+from a1gm._fit.sure.labelled import Index, TotalsWithErrors
+from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
 from a1gm._rows import AnyRows, read_input
 from a1gm._rows.labels import Lookup, are_ordered

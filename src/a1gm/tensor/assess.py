@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from a1gm._api.fit import FitOptions
+from a1gm._api.scores import misses, scores_frame, skill_of
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
-from a1gm._fit.frames import labelled_frame
 from a1gm._fit.messages import html_grid, text_grid
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import generator_of, is_share
 from a1gm._observe.patterns import weighted_counts
+from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.tensor.fit import fit_cells
-from a1gm.tensor.problem import Margin
 from a1gm.tensor.read import Cells, margins_of
+from a1gm.tensor.result import margins_in_words
 
 MOST_SETS = 64  # of margins that "all" means: pairs of four modes
 
@@ -76,11 +77,7 @@ class TensorAssessment:
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """The scores as a frame of pandas, polars or pyarrow."""
-        columns = {
-            name: np.array([getattr(score, name) for score in self.scores.values()])
-            for name in MarginScore._fields
-        }
-        return labelled_frame("margins", list(self.scores), columns, backend)
+        return scores_frame("margins", self.scores, backend)
 
     def _grid(self) -> list[list[str]]:
         head = ["margins", "skill", "mean absolute error", "deviance", "known"]
@@ -105,69 +102,51 @@ def assess_margins(
             "hide must be a share between 0 and 1 for more than two keys, got "
             f"{hide!r}."
         )
-    sets = _sets_of(interactions, cells.modes)
+    modes, n = cells.modes, len(cells.values)
+    sets = {margins_in_words(own): own for own in _sets_of(interactions, modes)}
     random = generator_of(random_state)
-    n = len(cells.values)
     n_hidden = round(float(hide) * n)
     if not 1 <= n_hidden < n:
         raise DataError(
             f"{counted(n, 'observed cell')} are too few to hide a share of {hide}."
         )
-    found: dict[tuple[Margin, ...], list[Floats]] = {groups: [] for groups in sets}
-    means: list[list[Floats]] = [[] for _ in cells.modes]
-    truth, weights = [], []
-    options = FitOptions("raise", "ignore")
+    options, parts = FitOptions("raise", "ignore"), []
     for _ in range(repeats):
         hidden = np.zeros(n, bool)
         hidden[random.choice(n, n_hidden, replace=False)] = True
         seen, out = cells.only(~hidden), cells.only(hidden)
-        truth.append(out.values)
-        weights.append(np.ones(n_hidden) if out.exposed else out.weights_or_ones)
-        for mode, of_mode in enumerate(means):
-            of_mode.append(_means(seen, out, mode))
-        for groups, guesses in found.items():
-            names = [tuple(cells.modes[k] for k in group) for group in groups]
-            fit = fit_cells(seen, names, options, is_quiet=True)
-            exposure = out.weights if out.exposed else None
-            guesses.append(fit._fitted(out.index, exposure))
-    x, v = np.concatenate(truth), np.concatenate(weights)
-    rivals = [np.concatenate(own) for own in means]
-    off = [float(np.average(np.abs(x - rival), weights=v)) for rival in rivals]
-    best = int(np.argmin(off))
-    scores = {
-        _name(groups, cells.modes): _score(x, np.concatenate(guesses), rivals[best], v)
-        for groups, guesses in found.items()
-    }
-    skill = np.nan_to_num([score.skill for score in scores.values()], nan=-np.inf)
-    order = np.argsort(-skill, kind="stable")
-    ranked = dict(list(scores.items())[k] for k in order)
-    return TensorAssessment(ranked, len(x), cells.modes[best])
+        v, exposure = out.weights_or_ones, None
+        if out.exposed:
+            v, exposure = np.ones(n_hidden), out.weights
+        means = [_means(seen, out, mode) for mode in range(len(modes))]
+        fits = [fit_cells(seen, own, options, is_quiet=True) for own in sets.values()]
+        guesses = [fit._fitted(out.index, exposure) for fit in fits]
+        parts.append(np.stack([out.values, v, *means, *guesses]))
+    x, v, *guesses = np.concatenate(parts, axis=1)
+    rivals, guesses = guesses[: len(modes)], guesses[len(modes) :]
+    best = int(np.argmin([v @ misses(x, rival, CELLS_RIGHT) for rival in rivals]))
+    found = [_score(x, guess, rivals[best], v) for guess in guesses]
+    worst = [-np.nan_to_num(score.skill, nan=-np.inf) for score in found]
+    order = np.argsort(worst, kind="stable")
+    names = list(sets)
+    return TensorAssessment({names[k]: found[k] for k in order}, len(x), modes[best])
 
 
-def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[tuple[Margin, ...]]:
+def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
     """Sets of margins: those of all pairs of modes, or the ones given and rank 1."""
+    chosen = [None, interactions]
     if isinstance(interactions, str) and interactions == "all":
-        pairs = list(combinations(range(len(modes)), 2))
+        pairs = list(combinations(modes, 2))
         if 2 ** len(pairs) > MOST_SETS:
             raise ParameterError(
                 f'interactions="all" would try {2 ** len(pairs):,} sets of pairs of '
                 f"{len(modes)} keys. Pass a list of the sets to compare."
             )
-        chosen: list[Any] = [
-            some for k in range(len(pairs) + 1) for some in combinations(pairs, k)
-        ]
-        if len(modes) == 2:
-            chosen = [None]
-        return list(dict.fromkeys(margins_of(some, modes) for some in chosen))
-    return list(
-        dict.fromkeys([margins_of(None, modes), margins_of(interactions, modes)])
-    )
-
-
-def _name(groups: Sequence[Margin], modes: Sequence[Any]) -> str:
-    return " ".join(
-        "{" + ", ".join(str(modes[k]) for k in group) + "}" for group in groups
-    )
+        pairs = pairs if len(modes) > 2 else []
+        sizes = range(len(pairs) + 1)
+        chosen = [list(some) for k in sizes for some in combinations(pairs, k)]
+    found = dict.fromkeys(margins_of(some, modes) for some in chosen)
+    return [[tuple(modes[k] for k in group) for group in groups] for groups in found]
 
 
 def _means(seen: Cells, out: Cells, mode: int) -> Floats:
@@ -187,9 +166,13 @@ def _score(x: Floats, guess: Floats, rival: Floats, v: Floats) -> MarginScore:
     known = ~np.isnan(guess)
     if not known.any():
         return MarginScore(np.nan, np.nan, np.nan, 0)
-    x, guess, rival, v = x[known], guess[known], rival[known], v[known]
-    own, other = (np.average(np.abs(x - y), weights=v) for y in (guess, rival))
+    x, guess, rival, v = x[known], guess[known], rival[known], v[known] / v.max()
+    own, other = (misses(x, made, CELLS_RIGHT) for made in (guess, rival))
     with np.errstate(divide="ignore"):
         deviance = 2.0 * np.average(divergence_of_cells(x, guess), weights=v)
-    skill = 1.0 - own / other if other > 0.0 else (0.0 if own == 0.0 else -np.inf)
-    return MarginScore(float(skill), float(own), float(deviance), int(known.sum()))
+    return MarginScore(
+        skill_of(own, other, v),
+        float(np.average(own, weights=v)),
+        float(deviance),
+        int(known.sum()),
+    )

@@ -9,6 +9,7 @@ from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._fit.frames import Long
 from a1gm._fit.messages import text_of_zeros, warn_undetermined
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -19,7 +20,7 @@ from a1gm.tensor.known import Known
 from a1gm.tensor.mend import settle
 from a1gm.tensor.problem import MOST_CELLS
 from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
-from a1gm.tensor.result import Long, TensorFit
+from a1gm.tensor.result import TensorFit
 from a1gm.tensor.solve import solve
 
 
@@ -147,7 +148,7 @@ def _warn_about(fit: TensorFit) -> None:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")
     elif fit.n_undetermined:
         cells = counted(fit.n_undetermined, "missing cell has", "missing cells have")
-        first = fit._name_of(fit.undetermined[0])
+        first = fit._cells.name_of(fit.undetermined[0][:-1])
         parts.append(
             f"{cells} no value that the data determine, the first at {first}; see "
             "fit.undetermined."

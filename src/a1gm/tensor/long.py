@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
+from a1gm._fit.frames import Long
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.long import Duplicates, LongTable
-from a1gm.tensor.read import Cells
+from a1gm.tensor.read import Cells, Listed
 from a1gm.tensor.reduce import distinct_rows
-from a1gm.tensor.result import Long
-
-
-@dataclass(frozen=True)
-class ListedWeights:
-    """Weights of the cells that a long table lists, also of those without a value."""
-
-    codes: Ints  # ascending
-    values: Floats
-    shape: tuple[int, ...]
-
-    def __getitem__(self, index: tuple[Ints, ...]) -> Floats:
-        """Weights of cells; NaN for those that are not listed."""
-        wanted = np.ravel_multi_index(index, self.shape)
-        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
-        return np.where(self.codes[at] == wanted, self.values[at], np.nan)
 
 
 def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long]:
@@ -44,8 +26,7 @@ def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long
     if table.weights is not None:
         weights = np.full(n, np.nan)
         weights[inverse] = table.weights
-        flat = np.ravel_multi_index(tuple(distinct), shape)
-        every = ListedWeights(flat, weights, shape)
+        every = Listed.of(distinct, weights, shape)
         is_known &= np.nan_to_num(weights) > 0.0
     cells = Cells(
         tuple(k[is_known] for k in distinct),
@@ -61,4 +42,4 @@ def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long
     cells.check()
     keys = tuple(key.values for key in table.keys)
     backend = str(table.frame.implementation.value)
-    return cells, Long(table.names[-1], keys, backend)
+    return cells, Long(table.names, keys, backend)

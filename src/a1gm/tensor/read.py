@@ -28,6 +28,28 @@ MOST_MODES = 32
 
 
 @dataclass(frozen=True)
+class Listed:
+    """Numbers of some cells of a table."""
+
+    codes: Ints  # of the cells, ascending
+    values: Floats
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, index: Any, values: Floats, shape: tuple[int, ...]) -> Listed:
+        """The numbers of cells by their positions along every mode."""
+        codes = np.ravel_multi_index(tuple(index), shape)
+        order = np.argsort(codes, kind="stable")
+        return cls(codes[order], values[order], shape)
+
+    def __getitem__(self, index: tuple[Ints, ...]) -> Floats:
+        """Numbers of cells; NaN for those that are not listed."""
+        wanted = np.ravel_multi_index(index, self.shape)
+        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
+        return np.where(self.codes[at] == wanted, self.values[at], np.nan)
+
+
+@dataclass(frozen=True)
 class Cells:
     """The cells of a table that have a value, by their positions along every mode.
 
@@ -46,10 +68,14 @@ class Cells:
     every: Any = None
     name: str = "T"
 
+    def name_of(self, at: Sequence[Any]) -> str:
+        """Name the cell at a position along every mode by its labels."""
+        places = zip(self.labels, at, strict=True)
+        return f"{self.name}[{', '.join(label_at(n, int(k)) for n, k in places)}]"
+
     def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
-        """Name a cell by its labels or positions."""
-        places = zip(self.labels, self.index, strict=True)
-        return f"{self.name}[{', '.join(label_at(n, int(k[row])) for n, k in places)}]"
+        """Name a cell of the list."""
+        return self.name_of([k[row] for k in self.index])
 
     def position(self, at: int) -> tuple[int, int]:
         """Row and column of a cell in the list."""

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.float_range import as_float32, check_cells
-from a1gm._base.types import Floats, Ints, OnUndetermined, Solver
+from a1gm._base.types import Floats, Ints, OnUndetermined
 from a1gm._base.words import counted
-from a1gm._fit.frames import BOUNDS, long_frame
-from a1gm._fit.messages import (
-    html_table,
-    one_line,
-    solver_in_words,
-    text_of_left_cells,
-    warn_undetermined,
-)
-from a1gm._fit.place import FATES, UNBOUNDED, decided
+from a1gm._fit.certified import Certified
+from a1gm._fit.frames import Long, filled_long, predicted, read_keys
+from a1gm._fit.messages import text_of_left_cells, warn_undetermined
+from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided
 from a1gm._fit.residuals import Cells as Compared
-from a1gm._fit.residuals import Kind
+from a1gm._fit.residuals import Kind, check_kind
 from a1gm._fit.save import save_model
 from a1gm._fit.sure.arguments import Dispersion
-from a1gm._rows.labels import Lookup, check_there, label_at
-from a1gm._rows.long import code_key, open_pairs, parts_of_key
-from a1gm._solve.cell_error import CELLS_RIGHT
+from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 from a1gm.tensor.known import Known
 from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
-from a1gm.tensor.read import Cells, check_finite, dense_cells
+from a1gm.tensor.read import Cells, Listed, check_finite, dense_cells
 from a1gm.tensor.save import KIND_OF_TENSOR, fit_to_arrays
 from a1gm.tensor.solve import Solved
 from a1gm.tensor.sure import TensorUncertainty
@@ -41,16 +33,7 @@ from a1gm.tensor.sure import TensorUncertainty
 CELLS_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Long:
-    """What a long frame has beside its cells: names, distinct keys and the library."""
-
-    value: Any
-    keys: tuple[Any, ...]
-    backend: str
-
-
-class TensorFit:
+class TensorFit(Certified):
     """The best explanation of a table by factors of its modes, or of sets of modes.
 
     Made by ``a1gm.fit_tensor`` and by ``a1gm.fit_long`` with three or more keys; not
@@ -94,14 +77,8 @@ class TensorFit:
 
     # --------------------------------------------------------------- how it was solved
     @property
-    def solver(self) -> Solver:
-        """How it was solved: "closed form", "scaling" or "newton"."""
-        return self._solved.solver
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations used; 0 for the closed form."""
-        return self._solved.n_iter
+    def _found(self) -> Solved:
+        return self._solved
 
     @property
     def certificate(self) -> float:
@@ -125,11 +102,6 @@ class TensorFit:
     def cell_error_is_bound(self) -> bool:
         """Whether ``cell_error`` is a bound, not an estimate."""
         return self._solved.is_bound
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
-        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
     @cached_property
     def _stay(self) -> Problem:
@@ -160,8 +132,7 @@ class TensorFit:
             total = float(np.nansum(factor)) if g else 1.0
             total = total if total > 0.0 else 1.0
             units *= total
-            if math.prod(levels.lengths) > MOST_CELLS:
-                raise self._too_large("factors")
+            _check_size("factors", levels.lengths)
             full = np.full(math.prod(levels.lengths), np.nan)
             full[slice(None) if levels.codes is None else levels.codes] = factor / total
             margin = self.margins[g]
@@ -227,28 +198,51 @@ class TensorFit:
         check_cells(found)
         return found
 
-    def _exposure_at(self, index: Sequence[Ints]) -> Any:
-        if self._cells.every is not None:
-            return self._cells.every[tuple(index)]
-        raise ParameterError(
-            "The exposures of missing cells are not known: pass exposure= for the "
-            "cells that are asked for."
+    def _levels_and_fates(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
+        """Levels of cells in the vector of all groups, and their fates."""
+        levels = self._levels_of(index)
+        starts = self._problem.starts
+        fates = self._known.fates(levels)
+        return [row + a for row, a in zip(levels, starts, strict=False)], fates
+
+    @cached_property
+    def _weights(self) -> Any:
+        """Weights or exposures by positions; NaN where they are not known."""
+        cells = self._cells
+        if cells.every is not None:
+            return cells.every
+        return Listed.of(cells.index, cells.weights_or_ones, self.shape)
+
+    def _exposure_at(self, index: Sequence[Ints]) -> Floats:
+        found: Floats = self._weights[tuple(index)]
+        if self._cells.every is None and np.isnan(found).any():
+            raise ParameterError(
+                "The exposures of missing cells are not known: pass exposure= to "
+                "fit.predict for the cells that are needed."
+            )
+        return found
+
+    @cached_property
+    def _finders(self) -> tuple[Lookup, ...]:
+        """Lookups of the levels that a user names, mode by mode."""
+        modes = zip(self.modes, self.labels, self.shape, strict=True)
+        return tuple(
+            Lookup(f"{'mode ' * isinstance(mode, int)}{mode!r} level", labels, n)
+            for mode, labels, n in modes
         )
 
-    def _finder(self, mode: int) -> Lookup:
-        return Lookup(
-            f"level of {self.modes[mode]!r}", self.labels[mode], self.shape[mode]
-        )
-
-    def _places(self, index: Any) -> tuple[Ints, ...]:
-        """Positions of cells that are given by labels or positions, mode by mode."""
+    def _by_mode(self, index: Any) -> tuple[Any, ...]:
         if not isinstance(index, tuple | list) or len(index) != len(self.shape):
             raise ParameterError(
                 f"A cell has one label or position per mode "
                 f"({len(self.shape)} of them), got {index!r}."
             )
-        found = [self._finder(k).find(one) for k, one in enumerate(index)]
-        return tuple(np.broadcast_arrays(*found))
+        return tuple(index)
+
+    def _places(self, index: Any) -> tuple[Ints, ...]:
+        """Positions of cells that are given by labels or positions, mode by mode."""
+        pairs = zip(self._finders, self._by_mode(index), strict=True)
+        return paired(*(finder.find(one) for finder, one in pairs))
 
     def fate(self, index: Any) -> Any:
         """What the data say about cells.
@@ -278,51 +272,42 @@ class TensorFit:
         return names if names.ndim else str(names)
 
     @cached_property
-    def undetermined(self) -> Ints:
-        """Missing cells without a value: one row of positions each."""
-        if self._is_whole:
-            return np.zeros((0, len(self.shape)), np.int64)
-        found = [
-            np.stack(index, axis=1)[
-                self._known.fates(self._levels_of(index)) >= UNBOUNDED
-            ]
-            for index in self._missing("undetermined")
-        ]
-        return np.concatenate(found) if found else np.zeros((0, len(self.shape)), int)
+    def undetermined(self) -> UndeterminedCells:
+        """Missing cells without a value: positions along each mode, and kind."""
+        at = np.zeros(0, np.int64)
+        if not self._is_whole:
+            at = self._missing("undetermined")
+        codes = self._each(at, lambda index: self._levels_and_fates(index)[1])
+        own = codes >= UNBOUNDED
+        return UndeterminedCells(*np.unravel_index(at[own], self.shape), codes[own])
 
     @property
     def n_undetermined(self) -> int:
         """Number of missing cells that the data do not determine."""
         return len(self.undetermined)
 
-    def _too_large(self, what: str) -> TableTooLargeError:
-        return TableTooLargeError(
-            f"{what}: the table has {' x '.join(f'{n:,}' for n in self.shape)} cells, "
-            "too many to look at each. fit.predict and fit.fate take the cells that "
-            "are needed."
-        )
-
-    def _missing(self, what: str) -> Iterator[tuple[Ints, ...]]:
-        """Positions of the missing cells, some at a time."""
-        n = math.prod(self.shape)
-        if n > MOST_CELLS:
-            raise self._too_large(what)
-        is_missing = np.ones(n, bool)
+    def _missing(self, what: str) -> Ints:
+        """Positions of the missing cells in the flat table."""
+        _check_size(what, self.shape)
+        is_missing = np.ones(math.prod(self.shape), bool)
         is_missing[np.ravel_multi_index(self._cells.index, self.shape)] = False
-        at = np.flatnonzero(is_missing)
-        for start in range(0, len(at), CELLS_AT_ONCE):
+        return np.flatnonzero(is_missing)
+
+    def _pieces(self, at: Ints) -> Iterator[tuple[Ints, ...]]:
+        """Positions along each mode of cells of the flat table, some at a time."""
+        for start in range(0, max(len(at), 1), CELLS_AT_ONCE):
             yield np.unravel_index(at[start : start + CELLS_AT_ONCE], self.shape)
+
+    def _each(self, at: Ints, values: Callable[[Sequence[Ints]], Any]) -> Any:
+        """What a function has for cells of the flat table."""
+        return np.concatenate([values(index) for index in self._pieces(at)])
 
     # ------------------------------------------------------------------- fitted values
     def reconstruct(self) -> Floats:
         """Return the fitted table in units of T; NaN where no value is determined."""
-        n = math.prod(self.shape)
-        if n > MOST_CELLS:
-            raise self._too_large("reconstruct")
-        found = np.empty(n)
-        for start in range(0, n, CELLS_AT_ONCE):
-            at = np.arange(start, min(start + CELLS_AT_ONCE, n))
-            found[at] = self._fitted(np.unravel_index(at, self.shape))
+        _check_size("reconstruct", self.shape)
+        every = np.arange(math.prod(self.shape))
+        found: Floats = self._each(every, self._fitted)
         return found.reshape(self.shape)
 
     def impute(self, T: Any, *, on_undetermined: OnUndetermined | None = None) -> Any:
@@ -343,6 +328,21 @@ class TensorFit:
         return self._fill(T, self._fitted, on_undetermined)
 
     def _fill(self, T: Any, values: Any, how: OnUndetermined | None = None) -> Any:
+        cells = self._read(T)
+        flat = cells.reshape(-1)
+        at = np.flatnonzero(np.isnan(flat))
+        flat[at] = self._each(at, values)
+        left = at[np.isnan(flat[at])]
+        if len(left):
+            first = self._cells.name_of(np.unravel_index(left[0], self.shape))
+            text = text_of_left_cells(len(left), first)
+            warn_undetermined(text, how or self._on_undetermined)
+        if getattr(T, "dtype", None) == np.float32:
+            cells = as_float32(cells, lambda *at: self._cells.name_of(at))
+        return _like(T, cells)
+
+    def _read(self, T: Any) -> Floats:
+        """The cells of an array of the fitted shape."""
         cells = dense_cells(T)
         if cells.shape != self.shape:
             raise DataError(
@@ -350,27 +350,7 @@ class TensorFit:
                 "rows and columns of other tables have no factors here."
             )
         check_finite(cells, self.modes, self.labels)
-        at = np.flatnonzero(np.isnan(cells))
-        flat = cells.reshape(-1)
-        for start in range(0, len(at), CELLS_AT_ONCE):
-            some = at[start : start + CELLS_AT_ONCE]
-            flat[some] = values(np.unravel_index(some, self.shape))
-        left = np.isnan(flat)
-        if left.any():
-            first = np.unravel_index(int(left.argmax()), self.shape)
-            text = text_of_left_cells(int(left.sum()), self._name_of(first))
-            warn_undetermined(text, how or self._on_undetermined)
-        if getattr(T, "dtype", None) == np.float32:
-            cells = as_float32(cells, lambda *at: self._name_of(at))
-        if isinstance(T, np.ma.MaskedArray):
-            return np.ma.masked_invalid(cells)
         return cells
-
-    def _name_of(self, index: Sequence[Any]) -> str:
-        names = (
-            label_at(own, int(k)) for own, k in zip(self.labels, index, strict=True)
-        )
-        return f"T[{', '.join(names)}]"
 
     def predict(self, frame: Any, *, exposure: Any = None) -> Any:
         """Fitted values of cells that a frame, or labels per mode, name.
@@ -387,35 +367,19 @@ class TensorFit:
         ndarray, or float for a single cell
             One value per row; NaN where the data determine none.
         """
+        given: Any
         if hasattr(frame, "columns"):
-            if self._long is None:
-                raise ParameterError(
-                    "This fit was not made by fit_long, so the key columns of a frame "
-                    "are not defined. Pass labels or positions, mode by mode."
-                )
-            columns = [name for key in self.modes for name in parts_of_key(key)]
-            opened = open_pairs(frame, columns)
-            check_there("The frame", columns, opened.columns)
-            index = []
-            for k, key in enumerate(code_key(opened, mode) for mode in self.modes):
-                places = self._finder(k).find_known(key.labels, are_labels=True)
-                index.append(places[key.codes])
-            places_of = tuple(index)
+            given = read_keys(frame, self._long and self.modes)
         else:
-            places_of = self._places(frame)
-        shape = places_of[0].shape
-        flat = [k.ravel() for k in places_of]
-        known = np.all([k >= 0 for k in flat], axis=0)
-        values = np.full(len(known), np.nan)
-        if exposure is not None:
-            exposure = np.broadcast_to(np.asarray(exposure, float), shape).ravel()[
-                known
-            ]
-        values[known] = self._fitted([k[known] for k in flat], exposure)
-        return values.reshape(shape) if shape else float(values[0])
+            given = self._by_mode(frame)
+        return predicted(self._finders, self._fitted, given, exposure)
 
     def fill_long(
-        self, *, interval: float | None = None, max_rows: int = 10_000_000
+        self,
+        *,
+        interval: float | None = None,
+        only_missing: bool = True,
+        max_rows: int = 10_000_000,
     ) -> Any:
         """Make a long frame of the missing cells and their values.
 
@@ -423,59 +387,52 @@ class TensorFit:
         ----------
         interval : float, optional
             Level of bounds of the values, such as 0.95: columns ``lower``, ``upper``.
+        only_missing : bool, default=True
+            Whether to give the missing cells only; else all cells, the observed ones
+            as they were, with their values as bounds.
         max_rows : int, default=10_000_000
             More are refused.
 
         Returns
         -------
         frame
-            One row per missing cell: its keys, and the value.
+            One row per cell: its keys, and the value.
         """
-        if self._long is None:
-            raise ParameterError(
-                "This fit is not one of a long table. fit.impute(T) fills an array; "
-                "a1gm.fit_long fits a long frame."
-            )
-        n = math.prod(self.shape) - len(self._cells.values)
-        if n > max_rows:
-            raise TableTooLargeError(
-                f"fill_long would give {n:,} rows, more than max_rows={max_rows:,}. "
-                "fit.predict(frame) gives the values of the cells that are needed."
-            )
-        bounds = [] if interval is None else self.uncertainty()._tails(interval)
-        pieces = list(self._missing("fill_long"))
-        if not pieces:
-            pieces = [tuple(np.zeros((len(self.shape), 0), np.int64))]
-        codes = [np.concatenate(own) for own in zip(*pieces, strict=True)]
-        columns = [
-            np.concatenate([values(index) for index in pieces])
-            for values in (self._fitted, *bounds)
-        ]
-        keys = list(zip(self.modes, self._long.keys, codes, strict=True))
-        names = self._long.value, *BOUNDS[: len(bounds)]
-        return long_frame(self._long.backend, keys, names, columns)
+
+        def cells() -> Iterator[tuple[Any, ...]]:
+            at = self._missing("fill_long")
+            if not only_missing:
+                at = np.arange(math.prod(self.shape))
+            bounds = [] if interval is None else self.uncertainty()._tails(interval)
+            found = [self._each(at, values) for values in (self._fitted, *bounds)]
+            if not only_missing:
+                own = np.ravel_multi_index(self._cells.index, self.shape)
+                for column in found:
+                    column[own] = self._cells.values
+            yield *np.unravel_index(at, self.shape), *found
+
+        how: dict[str, Any] = {"only_missing": only_missing, "max_rows": max_rows}
+        n_known = len(self._cells.values)
+        return filled_long(self._long, self.shape, n_known, cells(), **how)
 
     # ----------------------------------------------------------------- how well it fits
+    def _compared(self, index: Any, x: Floats) -> Compared:
+        """Cells beside their fitted values, in units of the data."""
+        nowhere, weights = np.zeros(0, np.int64), np.ones(len(x))
+        if self._cells.weights is not None and not self._cells.exposed:
+            weights = self._weights[index]
+        return Compared(nowhere, nowhere, x, self._fitted(index), weights, weights)
+
     @cached_property
-    def _observed_fit(self) -> Floats:
-        """Fitted values of the observed cells, in units of the data."""
-        exposure = self._cells.weights if self._cells.exposed else None
-        return self._fitted(self._cells.index, exposure)
+    def _observed(self) -> Compared:
+        return self._compared(self._cells.index, self._cells.values)
 
     @cached_property
     def divergence(self) -> float:
         """The Kullback-Leibler divergence of the observed cells, weighted."""
-        x, weights = self._cells.values, np.ones(len(self._cells.values))
-        if self._cells.weights is not None and not self._cells.exposed:
-            weights = self._cells.weights
-        return self._compared(x, self._observed_fit, weights).divergence()
+        return self._observed.divergence()
 
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence."""
-        return 2.0 * self.divergence
-
-    def residuals(self, T: Any, kind: Kind = "pearson") -> Floats:
+    def residuals(self, T: Any, kind: Kind = "pearson") -> Any:
         """Residuals of the observed cells of a table of the fitted shape.
 
         Parameters
@@ -488,21 +445,11 @@ class TensorFit:
         ndarray
             NaN for missing cells.
         """
-        cells = dense_cells(T)
-        if cells.shape != self.shape:
-            raise DataError(f"T has shape {cells.shape}, but the fit {self.shape}.")
-        if kind not in ("pearson", "deviance", "response"):
-            raise ParameterError(
-                f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
-            )
-        weights = np.ones(self.shape)
-        if self._cells.every is not None and not self._cells.exposed:
-            weights = self._cells.every
-        return self._compared(cells, self.reconstruct(), weights).residuals(kind)
-
-    def _compared(self, x: Floats, fitted: Floats, weights: Floats) -> Compared:
-        nowhere = np.zeros(0, np.int64)
-        return Compared(nowhere, nowhere, x, fitted, weights, weights)
+        check_kind(kind)
+        cells = self._read(T)
+        found, seen = np.full(self.shape, np.nan), np.nonzero(~np.isnan(cells))
+        found[seen] = self._compared(seen, cells[seen]).residuals(kind)
+        return _like(T, found)
 
     def uncertainty(self, dispersion: Dispersion = "pearson") -> TensorUncertainty:
         """Errors of cells, totals and indices, and tests of the model.
@@ -537,23 +484,32 @@ class TensorFit:
         missing = n - len(self._cells.values)
         lines = {
             "table": " x ".join(map(str, self.shape)),
-            "margins": " ".join(
-                "{" + ", ".join(map(str, margin)) + "}" for margin in self.margins
-            ),
+            "margins": margins_in_words(self.margins),
             "missing": f"{missing:,} of {counted(n, 'cell')}",
-            "solver": solver_in_words(self.solver, self.n_iter),
-            "certificate": f"{self.certificate:.1e}",
-            "cell error": f"{self.cell_error:.1e}",
+            **self._quality(),
             "converged": "yes" if self.converged else "no",
         }
-        if not self._is_whole and n <= MOST_CELLS:
-            lines["undetermined cells"] = f"{self.n_undetermined:,}"
+        if not self._is_whole and n <= MOST_CELLS and self.n_undetermined:
+            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
         if not self.attained:
             lines["zeros given up"] = f"{self._known.n_approached:,}"
         return lines
 
-    def __repr__(self) -> str:
-        return one_line("TensorFit", self.summary())
 
-    def _repr_html_(self) -> str:
-        return html_table("TensorFit", self.summary())
+def margins_in_words(margins: Iterable[Iterable[Any]]) -> str:
+    """Sets of modes as text: ``{site, year} {month}``."""
+    return " ".join("{" + ", ".join(map(str, margin)) + "}" for margin in margins)
+
+
+def _check_size(what: str, shape: Sequence[int]) -> None:
+    if math.prod(shape) > MOST_CELLS:
+        raise TableTooLargeError(
+            f"{what}: the table has {' x '.join(f'{n:,}' for n in shape)} cells, too "
+            "many to look at each. fit.predict and fit.fate take the cells that are "
+            "needed."
+        )
+
+
+def _like(T: Any, cells: Any) -> Any:
+    """Cells in an array of the kind of T."""
+    return np.ma.masked_invalid(cells) if isinstance(T, np.ma.MaskedArray) else cells

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,17 @@ import scipy.sparse as sp
 
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import FINITE, ZERO
-from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion
+from a1gm._fit.sure.arguments import (
+    Dispersion,
+    Which,
+    check_dispersion,
+    check_totals,
+)
 from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.intervals import quantiles, tails
-from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
-from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
-from a1gm.tensor.problem import MOST_CELLS
+from a1gm._fit.sure.labelled import Index, TotalsWithErrors
+from a1gm._observe.patterns import weighted_counts
+from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.tensor.solve import Eliminated, Inverse, hessian
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ class TensorUncertainty(GoodnessOfFit):
     """
 
     def __init__(self, fit: TensorFit, dispersion: Dispersion = "pearson") -> None:
-        is_number = check_dispersion(dispersion)
+        check_dispersion(dispersion)
         self._fit = fit
         p = fit._stay
         n, largest = int(p.sizes.sum()), int(p.sizes.max())
@@ -56,49 +62,14 @@ class TensorUncertainty(GoodnessOfFit):
         f, _ = p.fitted(fit._solved.t)
         self._hessian = Eliminated(hessian(p, f), p.starts, fit._known.rank)
         self.dof = p.n_cells - self._hessian.rank
-        x, v, f = self._observed()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chi2 = np.where(f > 0.0, (x - f) ** 2 / f, 0.0)
-        self._chi2 = float((v * chi2).sum())
-        self._unit = float(dispersion) or 1.0 if is_number else 1.0
-        self.dispersion = float(dispersion) if is_number else 1.0
-        if dispersion in ("pearson", "deviance"):
-            if self.dof < 1:
-                raise DataError(
-                    f"The table has {self.dof} degrees of freedom (observed cells less "
-                    "the rank of the margins), so its dispersion cannot be estimated.",
-                    advice='Pass dispersion= a known number, or "poisson".',
-                )
-            chosen = self.pearson_chi2 if dispersion == "pearson" else self.deviance
-            self.dispersion = chosen / self.dof
-
-    def _observed(self) -> tuple[Floats, Floats, Floats]:
-        """Values, weights and fitted values of the cells that are fitted."""
-        fit = self._fit
-        stays = ~fit._known.given_up
-        cells = fit._cells
-        x, f = cells.values[stays], fit._observed_fit[stays]
-        if cells.weights is None or cells.exposed:
-            return x, np.ones(len(x)), f
-        return x, cells.weights[stays], f
-
-    @cached_property
-    def _inverse(self) -> Inverse:
-        return Inverse(self._hessian)
-
-    @cached_property
-    def _scale(self) -> float:
-        """What turns variances of the solved problem into those of the data."""
-        fit = self._fit
-        e = math.frexp(float(fit._cells.values.max()))[1]
-        if fit._cells.weights is not None and not fit._cells.exposed:
-            e += math.frexp(float(fit._cells.weights.max()))[1]
-        return math.ldexp(1.0, -e)
+        self._choose(dispersion, "the rank of the margins")
+        self._process = self.dispersion
+        self._backend = None if fit._long is None else fit._long.backend
 
     @property
     def pearson_chi2(self) -> float:
         """Pearson's statistic of the observed cells."""
-        return self._chi2
+        return float((self._fit._observed.residuals("pearson") ** 2).sum())
 
     @property
     def deviance(self) -> float:
@@ -106,26 +77,42 @@ class TensorUncertainty(GoodnessOfFit):
         return self._fit.deviance
 
     def _share_below(self, unit: float) -> float:
-        _, _, f = self._observed()
-        return float((f < unit).mean())
+        fitted = self._fit._observed.fitted[~self._fit._known.given_up]
+        return float((fitted < unit).mean())
 
     # -------------------------------------------------------------------------- cells
-    def _levels(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
-        """Levels of cells in the vector of all groups, and their fates."""
-        levels = self._fit._levels_of(index)
-        fates = self._fit._known.fates(levels)
-        starts = self._fit._problem.starts
-        return [row + a for row, a in zip(levels, starts, strict=False)], fates
+    @cached_property
+    def _inverse(self) -> Inverse:
+        return Inverse(self._hessian)
+
+    @cached_property
+    def _unit_variance(self) -> float:
+        """What turns variances of the solved problem into those of the data."""
+        cells, s = self._fit._cells, self._fit._problem.s
+        at = int(np.argmax(s))
+        in_sums = s[at] / cells.values[at]
+        if cells.weights is not None and not cells.exposed:
+            in_sums /= cells.weights[at]
+        return self.dispersion * float(in_sums)
 
     def _log_variance(self, index: Sequence[Ints]) -> Floats:
         """Variance of the logarithm of cells; 0 for zeros, NaN without a value."""
-        levels, fates = self._levels(index)
+        levels, fates = self._fit._levels_and_fates(index)
         found = np.where(fates == ZERO, 0.0, np.nan)
         own = fates == FINITE
         if own.any():
-            some = [row[own] for row in levels]
-            variance = self._inverse.log_variance(some)
-            found[own] = self.dispersion * self._scale * variance
+            variance = self._inverse.log_variance([row[own] for row in levels])
+            found[own] = self._unit_variance * variance
+        return found
+
+    def _variance(self, directions: Any) -> Floats:
+        """Variances of sums of logarithms of factors, a sparse row each."""
+        E = self._hessian
+        own = directions[:, E.own]
+        rest = (directions[:, E.rest] - own @ E.q).toarray()
+        away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
+        of_own = np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel()
+        found: Floats = self._unit_variance * np.maximum(of_own + away, 0.0)
         return found
 
     def standard_error(self, index: Any, *, prediction: bool = False) -> Any:
@@ -147,10 +134,7 @@ class TensorUncertainty(GoodnessOfFit):
         flat = [k.ravel() for k in places]
         value = self._fit._fitted(flat)
         variance = value**2 * self._log_variance(flat)
-        if prediction:
-            variance = variance + self.dispersion * value
-        found = np.sqrt(variance).reshape(places[0].shape)
-        return found if found.ndim else float(found)
+        return self._errors_of(value, variance, places[0].shape, prediction)
 
     def interval(self, T: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Bounds of where the values of missing cells will lie.
@@ -199,45 +183,35 @@ class TensorUncertainty(GoodnessOfFit):
         TotalsWithErrors
             Cells without a value are in no total, and are counted below the table.
         """
-        fit = self._fit
-        if cells not in ("missing", "fitted"):
-            raise ParameterError(f'cells must be "missing" or "fitted", got {cells!r}.')
-        chosen = self._modes(by)
-        pieces = list(fit._missing("totals"))
+        check_totals("all", cells)
+        fit, chosen = self._fit, self._modes(by)
+        at = fit._missing("totals")
         if cells == "fitted":
-            n = math.prod(fit.shape)
-            if n > MOST_CELLS:
-                raise fit._too_large("totals")
-            pieces = [np.unravel_index(np.arange(n), fit.shape)]
-        lengths = tuple(fit.shape[k] for k in chosen)
-        n_totals = math.prod(lengths)
-        sums = _Sums(self._hessian, n_totals)
-        n_known, n_cells = np.zeros((2, n_totals))
-        for index in pieces:
+            at = np.arange(math.prod(fit.shape))
+        lengths = [fit.shape[k] for k in chosen]
+        n = math.prod(lengths)
+        directions: Any = sp.csr_array((n, int(fit._problem.starts[-1])))
+        value, n_known, n_cells = np.zeros((3, n))
+        for index in fit._pieces(at):
             owner = np.zeros(len(index[0]), np.int64)
-            for k in chosen:
-                owner = owner * fit.shape[k] + index[k]
-            values = fit._fitted(index)
-            levels, fates = self._levels(index)
-            has_value = ~np.isnan(values)
-            n_known += np.bincount(owner[has_value], minlength=n_totals)
-            n_cells += np.bincount(owner, minlength=n_totals)
-            own = (fates == FINITE) & has_value
-            sums.add([row[own] for row in levels], values[own], owner[own])
-        value, estimation = sums.result(self.dispersion * self._scale)
+            if chosen:
+                owner = np.ravel_multi_index([index[k] for k in chosen], lengths)
+            f = fit._fitted(index)
+            levels, fates = fit._levels_and_fates(index)
+            known, own = ~np.isnan(f), (fates == FINITE) & ~np.isnan(f)
+            n_cells += np.bincount(owner, minlength=n)
+            n_known += np.bincount(owner[known], minlength=n)
+            value += weighted_counts(owner[known], f[known], n)
+            for row in levels:
+                more = f[own], (owner[own], row[own])
+                directions = directions + sp.csr_array(more, directions.shape)
         value[(n_known == 0) & (n_cells > 0)] = np.nan
-        estimation[np.isnan(value)] = np.nan
-        process = self.dispersion * value
-        return TotalsWithErrors(
-            labels=self._labels(chosen),
-            value=value,
-            se=np.sqrt(estimation + process),
-            se_estimation=np.sqrt(estimation),
-            se_process=np.sqrt(process),
-            _of=", ".join(str(fit.modes[k]) for k in chosen) or "total",
-            _backend=None if fit._long is None else fit._long.backend,
-            _n_left_out=int((n_cells - n_known).sum()),
-        )
+        of = ", ".join(str(fit.modes[k]) for k in chosen) or "total"
+        names = [fit._finders[k].names for k in chosen]
+        labels = list(product(*names)) if len(names) > 1 else [*names, ["all"]][0]
+        n_left_out = int((n_cells - n_known).sum())
+        variance = self._variance(directions)
+        return self._totals_of(of, labels, value, variance, n_left_out)
 
     def _modes(self, by: Any) -> list[int]:
         modes = self._fit.modes
@@ -248,22 +222,6 @@ class TensorUncertainty(GoodnessOfFit):
             if name not in modes:
                 raise ParameterError(f"by names {name!r}; the modes are {modes}.")
         return [modes.index(name) for name in names]
-
-    def _labels(self, chosen: Sequence[int]) -> list[Any]:
-        fit = self._fit
-        if not chosen:
-            return ["all"]
-        names = [
-            list(range(fit.shape[k])) if fit.labels[k] is None else list(fit.labels[k])
-            for k in chosen
-        ]
-        if len(chosen) == 1:
-            return names[0]
-        lengths = [len(own) for own in names]
-        return [
-            tuple(own[int(i)] for own, i in zip(names, at, strict=True))
-            for at in np.ndindex(*lengths)
-        ]
 
     # ------------------------------------------------------------------------ indices
     def index(self, mode: Any = 0, base: Any = 0) -> Index:
@@ -287,58 +245,20 @@ class TensorUncertainty(GoodnessOfFit):
                 f"Mode {mode!r} acts together with others, so it has no index of its "
                 f"own. The margins are {fit.margins}."
             )
-        g = fit._groups.index((k,))
-        p, t = fit._problem, fit._solved.t
-        start, n = int(p.starts[g]), fit.shape[k]
-        factor = t[start : start + n]
-        finder = fit._finder(k)
+        p, n = fit._problem, fit.shape[k]
+        start = int(p.starts[fit._groups.index((k,))])
+        levels = start + np.arange(n)
+        factor, finder = fit._solved.t[levels], fit._finders[k]
         at = finder.base(base, factor > 0.0)
-        direction = np.zeros((int(p.starts[-1]), n))
-        own = np.arange(n)
-        direction[start + own, own] += 1.0
-        direction[start + at] -= 1.0
-        solved = self._hessian.solve(direction)
-        variance = np.maximum(np.einsum("ij,ij->j", direction, solved), 0.0)
-        value = np.where(p.has_cells[start : start + n], factor / factor[at], np.nan)
-        se = value * np.sqrt(self.dispersion * self._scale * variance)
+        plus, minus = (
+            sp.csr_array((np.ones(n), (np.arange(n), to)), (n, int(p.starts[-1])))
+            for to in (levels, np.full(n, start + at))
+        )
+        value = np.where(p.has_cells[levels], factor / factor[at], np.nan)
         return Index(
             labels=finder.names,
             value=value,
-            se=se,
+            se=value * np.sqrt(self._variance(plus - minus)),
             _of=str(mode),
-            _backend=None if fit._long is None else fit._long.backend,
+            _backend=self._backend,
         )
-
-
-class _Sums:
-    """Sums of fitted cells, and the variances of their logarithms' errors."""
-
-    def __init__(self, hessian: Eliminated, n: int) -> None:
-        self._E, self._n = hessian, n
-        self._big: Any = sp.csr_array((n, len(hessian.d)))
-        self._rest = np.zeros((n, len(hessian.rest)))
-        self._value = np.zeros(n)
-        self._place = np.full(len(hessian.rest) + len(hessian.d), -1)
-        self._place[hessian.rest] = np.arange(len(hessian.rest))
-
-    def add(self, levels: Sequence[Ints], values: Floats, owner: Ints) -> None:
-        """Add cells to their sums."""
-        if not len(values):
-            return
-        own = self._E.own
-        self._value += np.bincount(owner, values, self._n)
-        for row in levels:
-            if own.start <= int(row[0]) < own.stop:
-                shape = self._n, len(self._E.d)
-                more = sp.csr_array((values, (owner, row - own.start)), shape)
-                self._big = self._big + more
-            else:
-                np.add.at(self._rest, (owner, self._place[row]), values)
-
-    def result(self, unit: float) -> tuple[Floats, Floats]:
-        """Sums, and their variances."""
-        E = self._E
-        rest = self._rest - self._big @ E.q
-        away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
-        own = np.asarray(self._big.multiply(self._big) @ (1.0 / E.d)).ravel()
-        return self._value, unit * np.maximum(own + away, 0.0)

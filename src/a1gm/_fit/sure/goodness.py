@@ -1,12 +1,19 @@
-"""Tests of a fit, and how its uncertainty is shown."""
+"""Dispersion and tests of a fit, and how its uncertainty is shown."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import Any
 
+import numpy as np
+
+from a1gm._base.types import Floats
 from a1gm._fit.messages import html_table, one_line
+from a1gm._fit.sure.arguments import Dispersion, check_dispersion
+from a1gm._fit.sure.labelled import TotalsWithErrors
+from a1gm.exceptions import DataError
 
 MOST_SMALL = 0.2  # of the fitted means may be below 1 where chi-square is tested
 
@@ -17,6 +24,23 @@ class GoodnessOfFit(ABC):
     dispersion: float
     dof: int
     _unit: float  # of the Poisson's variance in the tests of fit
+    _process: float  # variance over mean of a cell
+    _backend: str | None
+
+    def _choose(self, dispersion: Dispersion, rank: str) -> None:
+        """Estimate the dispersion, or take the one given; ``rank`` is in words."""
+        is_number = check_dispersion(dispersion)
+        self.dispersion = float(dispersion) if is_number else 1.0
+        self._unit = (self.dispersion or 1.0) if is_number else 1.0
+        if dispersion in ("pearson", "deviance"):
+            if self.dof < 1:
+                raise DataError(
+                    f"The table has {self.dof} degrees of freedom (observed cells less "
+                    f"{rank}), so its dispersion cannot be estimated.",
+                    advice='Pass dispersion= a known number, or "poisson".',
+                )
+            chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
+            self.dispersion = chi2 / self.dof
 
     @property
     @abstractmethod
@@ -66,6 +90,34 @@ class GoodnessOfFit(ABC):
             why = f"no p-value: {share} of the fitted means are below {self._unit:.3g}"
         return f"{statistic:.6g} ({why})"
 
+    # ---------------------------------------------------------------- errors of cells
+    def _errors_of(
+        self, value: Floats, variance: Floats, shape: Any, prediction: bool
+    ) -> Any:
+        """Standard errors of cells, of themselves as well if it is a ``prediction``."""
+        if prediction:
+            variance = variance + self._process * value
+        with np.errstate(invalid="ignore"):
+            found = np.sqrt(variance).reshape(shape)
+        return found if found.ndim else float(found)
+
+    def _totals_of(
+        self, of: str, labels: Any, value: Floats, variance: Floats, n_left_out: int
+    ) -> TotalsWithErrors:
+        """Totals and the variances of their estimates, with both errors."""
+        variance = np.where(np.isnan(value), np.nan, variance)
+        return TotalsWithErrors(
+            labels=labels,
+            value=value,
+            se=np.sqrt(variance + self._process * value),
+            se_estimation=np.sqrt(variance),
+            se_process=np.sqrt(self._process * value),
+            _of=of,
+            _backend=self._backend,
+            _n_left_out=n_left_out,
+        )
+
+    # ----------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
         """The dispersion and the tests of fit, one entry each."""
         phi = f"{self.dispersion:.6g}"

@@ -5,21 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._base.words import counted, shown
+from a1gm._base.words import shown
 from a1gm._fit.fill import fill_table
-from a1gm._fit.frames import FactorErrors, labelled_frame
-from a1gm._fit.messages import (
-    html_grid,
-    number_grid,
-    text_grid,
-)
+from a1gm._fit.frames import FactorErrors
 from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
 from a1gm._fit.sure.arguments import (
     Axis,
@@ -35,6 +29,7 @@ from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.information import MOST_COLUMNS, Information
 from a1gm._fit.sure.intervals import Holes, tails
+from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.table import LazyRows
@@ -48,10 +43,7 @@ from a1gm.exceptions import (
 )
 
 ROWS_AT_ONCE = 1 << 12  # with weights
-TOO_FEW = (
-    "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
-    "scales of blocks), so its dispersion cannot be estimated."
-)
+RANK = "rows, columns and the scales of blocks"
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
     "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
@@ -67,87 +59,6 @@ BELOW_ZERO = (
     "method, which estimates them from the development factors."
 )
 OUTLYING = 0.2  # of Pearson's statistic is more than one cell should carry
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class _Labelled:
-    """Columns of numbers, one row per label.
-
-    Attributes
-    ----------
-    labels : sequence
-        Names of the rows, or their positions from 0.
-    value, se : ndarray
-        The numbers and their standard errors; NaN where they are not determined.
-    """
-
-    labels: Any
-    value: Floats
-    se: Floats
-    _of: str
-    _backend: str | None
-    _n_left_out: int = 0  # cells without a value
-    _errors_dof: float = math.inf  # of the errors: their quantiles are Student's t
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def columns(self) -> dict[str, Floats]:
-        """The numbers by name."""
-        names = [f.name for f in fields(self)[1:] if not f.name.startswith("_")]
-        return {name: getattr(self, name) for name in names}
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Make a frame of the labels and numbers.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, optional
-            The library; needed when the fitted table was not a frame.
-
-        Returns
-        -------
-        frame
-        """
-        return labelled_frame(
-            self._of, self.labels, self.columns(), backend or self._backend
-        )
-
-    def _shown(self) -> tuple[list[list[str]], list[str]]:
-        """The first rows as words, and sentences about the others."""
-        grid, notes = number_grid(self._of, self.labels, self.columns())
-        if n := self._n_left_out:
-            cells = counted(n, "cell without a value is", "cells without a value are")
-            notes.append(f"{cells} in no total")
-        return grid, notes
-
-    def __repr__(self) -> str:
-        grid, notes = self._shown()
-        return "\n".join([text_grid(grid), *notes])
-
-    def _repr_html_(self) -> str:
-        return html_grid(*self._shown())
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Index(_Labelled):
-    """Factors relative to one of them, with standard errors."""
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class TotalsWithErrors(_Labelled):
-    """Totals of cells, with the two parts of their standard errors.
-
-    Attributes
-    ----------
-    se_estimation : ndarray
-        What comes from the factors, which are estimated.
-    se_process : ndarray
-        What comes from the cells themselves, which scatter around their means.
-    """
-
-    se_estimation: Floats
-    se_process: Floats
 
 
 class Outlier(NamedTuple):
@@ -177,9 +88,7 @@ class Errors(GoodnessOfFit):
     _covariance: Covariance  # of the logarithms of the column factors
     _scatter: Scatter
     _info: Information
-    _process: float  # variance over mean of a cell
     _errors_dof: float  # of the covariance: infinite unless it is robust
-    _backend: str | None
 
     @abstractmethod
     def _finder(self, axis: Axis) -> Lookup:
@@ -245,11 +154,7 @@ class Errors(GoodnessOfFit):
         rows, cols = paired(self._finder("row").find(i), self._finder("column").find(j))
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
-        if prediction:
-            variance = variance + self._process * value
-        with np.errstate(invalid="ignore"):
-            found = np.sqrt(variance).reshape(shape)
-        return found if shape else float(found)
+        return self._errors_of(value, variance, shape, prediction)
 
     # ------------------------------------------------------------------------ totals
     def totals(self, by: By = "row", cells: Which = "missing") -> TotalsWithErrors:
@@ -273,18 +178,9 @@ class Errors(GoodnessOfFit):
         """
         check_totals(by, cells)
         self._info.check_size()
-        value, variance, n_left_out = self._sums(by, cells)
-        variance = np.where(np.isnan(value), np.nan, variance)
-        return TotalsWithErrors(
-            labels=["all"] if by == "all" else self._finder(by).names,
-            value=value,
-            se=np.sqrt(variance + self._process * value),
-            se_estimation=np.sqrt(variance),
-            se_process=np.sqrt(self._process * value),
-            _of="total" if by == "all" else by,
-            _backend=self._backend,
-            _n_left_out=n_left_out,
-        )
+        labels = ["all"] if by == "all" else self._finder(by).names
+        of = "total" if by == "all" else by
+        return self._totals_of(of, labels, *self._sums(by, cells))
 
     def _column_totals(
         self, by: By, pieces: Iterator[tuple[Floats, ...]]
@@ -415,24 +311,15 @@ class Uncertainty(Errors):
     def __init__(
         self, scatter: Scatter, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
-        is_number = check_dispersion(dispersion)
+        check_dispersion(dispersion)
         self._scatter, self._info = scatter, scatter.info
         if self._info.is_signed and self._info.has_negative_fit():
             raise DataError(BELOW_ZERO)
         self.dof = self._info.counts.degrees_of_freedom
-        self.dispersion = float(dispersion) if is_number else 1.0
-        self._unit = (self.dispersion or 1.0) if is_number else 1.0
-        if dispersion in ("pearson", "deviance"):
-            if self.dof < 1:
-                raise DataError(
-                    TOO_FEW.format(dof=self.dof),
-                    advice='Pass dispersion= a known number, or "poisson".',
-                )
-            chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
-            self.dispersion = chi2 / self.dof
-            if math.isnan(chi2):
-                is_signed = self._info.is_signed and dispersion == "deviance"
-                raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
+        self._choose(dispersion, RANK)
+        if math.isnan(self.dispersion):
+            is_signed = self._info.is_signed and dispersion == "deviance"
+            raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
         self._process, self._backend = self.dispersion, self._info.table.backend
         if robust:
             self._covariance = scatter.sandwich()

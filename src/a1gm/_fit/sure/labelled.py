@@ -1,0 +1,93 @@
+"""Numbers with their errors, one row per label: totals and indices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
+from a1gm._fit.frames import labelled_frame
+from a1gm._fit.messages import html_grid, number_grid, text_grid
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class _Labelled:
+    """Columns of numbers, one row per label.
+
+    Attributes
+    ----------
+    labels : sequence
+        Names of the rows, or their positions from 0.
+    value, se : ndarray
+        The numbers and their standard errors; NaN where they are not determined.
+    """
+
+    labels: Any
+    value: Floats
+    se: Floats
+    _of: str
+    _backend: str | None
+    _n_left_out: int = 0  # cells without a value
+    _errors_dof: float = math.inf  # of the errors: their quantiles are Student's t
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def columns(self) -> dict[str, Floats]:
+        """The numbers by name."""
+        names = [f.name for f in fields(self)[1:] if not f.name.startswith("_")]
+        return {name: getattr(self, name) for name in names}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Make a frame of the labels and numbers.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the fitted table was not a frame.
+
+        Returns
+        -------
+        frame
+        """
+        return labelled_frame(
+            self._of, self.labels, self.columns(), backend or self._backend
+        )
+
+    def _shown(self) -> tuple[list[list[str]], list[str]]:
+        """The first rows as words, and sentences about the others."""
+        grid, notes = number_grid(self._of, self.labels, self.columns())
+        if n := self._n_left_out:
+            cells = counted(n, "cell without a value is", "cells without a value are")
+            notes.append(f"{cells} in no total")
+        return grid, notes
+
+    def __repr__(self) -> str:
+        grid, notes = self._shown()
+        return "\n".join([text_grid(grid), *notes])
+
+    def _repr_html_(self) -> str:
+        return html_grid(*self._shown())
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Index(_Labelled):
+    """Factors relative to one of them, with standard errors."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TotalsWithErrors(_Labelled):
+    """Totals of cells, with the two parts of their standard errors.
+
+    Attributes
+    ----------
+    se_estimation : ndarray
+        What comes from the factors, which are estimated.
+    se_process : ndarray
+        What comes from the cells themselves, which scatter around their means.
+    """
+
+    se_estimation: Floats
+    se_process: Floats
