@@ -158,3 +158,13 @@ def test_large_tables_are_bounded_without_listing_pairs_of_cells():
     assert found.converged
     assert found.cell_error_is_bound
     assert found.cell_error <= 1e-10
+
+
+def test_cells_of_equal_weight_in_many_overlapping_levels_have_a_bound():
+    """Seen: AttributeError where no cell is light and the rank is not known."""
+    T = np.full((20, 20, 12), 3.0)
+    T[::3, ::4, ::5] = np.nan
+    found = fit(T, [(0, 1), (0, 2), (1, 2)])
+    assert found.cell_error_is_bound
+    assert found.cell_error < 1e-8
+    np.testing.assert_allclose(found.reconstruct(), 3.0, rtol=1e-8)

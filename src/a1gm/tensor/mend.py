@@ -74,6 +74,7 @@ class _Weak:
         sizes = [int(label.max(initial=-1)) + 1 for label in labels]
         self.is_known = sum(sizes) <= MOST_CLASSES
         self.N, self.R = np.zeros((len(margins), 0)), np.zeros((0, 0))
+        self.s = self.f = np.zeros(0)
         if not self.is_known or heavy.all():
             return
         A = design(cells, sizes)
