@@ -193,17 +193,16 @@ def _checked(found: Any, labels: Any, names: tuple[Any, Any, Any]) -> tuple[Any,
 
 def _lines(cells: Frame, columns: Frame, m: int, has_zeros: bool) -> Frame:
     """One line per pattern: keys k* and p*, rows n, their sum r, cells of a row."""
-    code, v = nw.col("code"), nw.col("v")
-    cells = cells.join(columns.select("j", "code"), on="j")
-    bits = {}
+    code, v, bits = nw.col("code"), nw.col("v"), {}
     for first in range(0, m, BITS):
         # Powers of two are exact; a chain of CASE would run on every cell.
         bit = (double(2.0) ** (code - first)).cast(nw.Int64)
-        is_here = ~v.is_null()
-        if m > BITS:
-            is_here &= (code >= first) & (code < first + BITS)
+        is_here = (code >= first) & (code < first + BITS)
         bits[f"k{first}"] = nw.when(is_here).then(bit).otherwise(whole(0))
-    cells = cells.with_columns(**bits)
+    cells = cells.join(columns.select("j", **bits), on="j").with_columns(
+        nw.when(~v.is_null()).then(nw.col(key)).otherwise(whole(0)).alias(key)
+        for key in bits
+    )
     keys = list(bits)
     if has_zeros:
         above = {
