@@ -227,7 +227,7 @@ def arrow(path: Path) -> list[Row]:
             "fit_file / fit of a Dataset",
             lambda: a1gm.fit(ds.dataset(path)),
             lambda: a1gm.fit_file(path),
-            1.5,
+            3.0,
         ),
     ]
 
