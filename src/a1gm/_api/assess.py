@@ -27,7 +27,7 @@ from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import Weighting, weights_or_exposure, with_weights
-from a1gm.exceptions import A1gmError, DataError, ParameterError
+from a1gm.exceptions import A1gmError, DataError, Option, ParameterError
 from a1gm.tensor.assess import assess_margins
 from a1gm.tensor.long import cells_of_long
 from a1gm.tensor.read import read_cells
@@ -143,7 +143,7 @@ def assess(
     if interactions is not None or getattr(X, "ndim", 2) > 2 or len(keys or ()) > 2:
         unused = {"by": by, "ordered": ordered, "sample": sample}
         for name in [name for name, given in unused.items() if given is not None]:
-            raise ParameterError(f"{name}= is for tables of two keys.")
+            raise ParameterError(Option(name), " is for tables of two keys.")
         if keys is None:
             cells = read_cells(X, None, weights, exposure)
         else:

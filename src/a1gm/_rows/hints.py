@@ -152,7 +152,7 @@ def sign_remedy(text: str) -> str | None:
 
 # -------------------------------------------------------------------------------- rules
 def _about_long(head: _Head) -> Iterator[Hint]:
-    """One row per cell: two or three keys repeat, their combinations hardly do.
+    """One row per cell: two keys or more repeat, their combinations hardly do.
 
     Keys are columns that are not data, or the first columns of whole numbers.
     """
@@ -170,7 +170,8 @@ def _about_long(head: _Head) -> Iterator[Hint]:
     counts = {key: len(set(column)) for key, column in cells.items()}
     repeated = [key for key in cells if 1.3 * counts[key] <= n]
     tried: list[tuple[Any, float]]  # some keys, and how many combinations they have
-    tried = [(some, n) for k in (2, 3) for some in combinations(repeated, k)]
+    sizes = range(2, MOST_KEYS + 1)
+    tried = [(some, n) for k in sizes for some in combinations(repeated, k)]
     for pair in combinations(repeated, 2) if n >= 12 else ():
         tried.append((pair, max(n / 2, 1.3 * max(map(counts.__getitem__, pair)))))
     for some, fewest in tried:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +12,19 @@ import typer
 from a1gm._base.words import counted, listed
 from a1gm.cli.app import command
 from a1gm.cli.options import Options, SampleOption, TableArgument, command_style
-from a1gm.cli.tables import describe_long, fit_table, long_words, read_long
+from a1gm.cli.tables import (
+    describe_long,
+    fit_table,
+    has_many_keys,
+    long_words,
+    read_long,
+)
 
 if TYPE_CHECKING:
     from a1gm import Assessment
+    from a1gm.tensor.assess import TensorAssessment
 
+_KEYS_OF_MARGINS = "best", "means_of", "n_hidden", "verdict"
 _KEYS = (
     *("skill", "rival", "lead", "may_be_chance", "coverage", "coverage_by_size"),
     *("autocorrelation", "level", "n_hidden", "n_rows", "verdict"),
@@ -44,11 +53,14 @@ def assess(
     whether rank 1 is better than the best of them. With --hide last the last observed
     cells of rows are hidden, as in forecasting. A large table is judged by a random
     sample of its rows, always the same one. With --long and --by many tables are
-    judged, each by itself and all together.
+    judged, each by itself and all together. With three keys or more the question is
+    which keys act together: sets of them are compared on the same hidden cells, by
+    default all sets of pairs.
 
     Example:
       a1gm assess sales.csv --id shop
       a1gm assess sales.csv --long shop,month,sales --by country
+      a1gm assess counts.csv --long site,year,month,count
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     import a1gm
@@ -60,7 +72,15 @@ def assess(
         share = float(hide)
     how: Any = {"negatives": options.negatives, "sample": sample}
     trial = Trial(share, repeats, seed, **how)
-    if options.by and options.long is not None:
+    result: Any
+    keys: Sequence[str] = _KEYS
+    if has_many_keys(options):
+        long = read_long(file, options)
+        words = {"interactions": "all", **long_words(long, options)}
+        keys, frame = _KEYS_OF_MARGINS, words.pop("frame")
+        result = a1gm.assess(frame, share, repeats, seed, sample=sample, **words)
+        describe_long(long, counted(len(words["keys"]), "key"), options)
+    elif options.by and options.long is not None:
         long = read_long(file, options)
         words = long_words(long, options)
         by, frame = long.keys[:-2], words.pop("frame")
@@ -70,18 +90,22 @@ def assess(
     else:
         fit, _ = fit_table(file, options)
         result = trial.judge(trial.read(fit._table.source, fit.col_labels))
-    summary: dict[str, Any] = _summary(result)
-    if result.groups:
+    summary: dict[str, Any] = _summary(result, keys)
+    if getattr(result, "groups", None):
         failed = {
             plain_text(k): e.render(command_style) for k, e in result.failed.items()
         }
-        groups = {plain_text(k): _summary(one) for k, one in result.groups.items()}
+        groups = {
+            plain_text(k): _summary(one, keys) for k, one in result.groups.items()
+        }
         summary |= {"groups": groups, "failed": failed}
     options.finish(summary)
     if not options.json:
         sys.stdout.write(f"{result!r}\n")
 
 
-def _summary(result: Assessment) -> dict[str, Any]:
+def _summary(
+    result: Assessment | TensorAssessment, keys: Sequence[str]
+) -> dict[str, Any]:
     scores = {name: score._asdict() for name, score in result.scores.items()}
-    return {**{key: getattr(result, key) for key in _KEYS}, "scores": scores}
+    return {**{key: getattr(result, key) for key in keys}, "scores": scores}

@@ -20,6 +20,8 @@ from a1gm.cli.options import (
 from a1gm.cli.tables import (
     check_outputs,
     fit_table,
+    has_many_keys,
+    n_margins,
     quality_of,
     write_results,
     write_summary,
@@ -27,10 +29,16 @@ from a1gm.cli.tables import (
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from a1gm._fit.certified import Certified
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits
+    from a1gm._fit.sure.labelled import Index
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm._rows.files.table import Progress, TableFiles
+    from a1gm.tensor import TensorFit
+    from a1gm.tensor.sure import TensorUncertainty
 
 #: Multiplications of errors that nobody asked for: about a second of work.
 _MOST_PRODUCTS = 2e9
@@ -62,14 +70,18 @@ def fit(
     dispersion, tests and totals), and model.a1gm, with which a1gm impute --model fills
     other files. The column factors sum to 1, so a row factor is the estimated total of
     its row; if the table has several blocks, factors can be compared within a block
-    only.
+    only. With three keys or more there is a file per margin, factor_1 and so on, with
+    its keys; the first carries the units, the others sum to 1.
 
     Example:
       a1gm fit sales.csv --id shop -o results
       a1gm fit sales.parquet -o results --format parquet
       a1gm fit sales.csv --long shop,month,sales -o results
+      a1gm fit n.csv --long site,year,month,n --interactions site:month -o results
     """
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
+    if has_many_keys(options):
+        names[:2] = [f"factor_{k + 1}.{format}" for k in range(n_margins(options))]
     check_outputs(out, names, [file], options)
     result: Any
     result, files = fit_table(file, options, uncertainty=errors is not False)
@@ -80,6 +92,8 @@ def fit(
         if errors:
             frames, summary["uncertainty"] = _with_errors(result, frames)
         write_results(out, dict(zip(names, frames, strict=False)), summary, options)
+    elif has_many_keys(options):
+        _write_margins(result, out, names[:-2], options, errors)
     else:
         with progress_bar(f"Writing {shown(out)}", quiet=options.quiet) as progress:
             _write_fit(result, files, out, names, options, errors, progress)
@@ -98,7 +112,6 @@ def _write_fit(
     import pyarrow as pa
 
     from a1gm._base.atomic import output_folder
-    from a1gm._fit.messages import solver_in_words
     from a1gm._write.fill import write_factor
 
     def labels(name: str, names: Any) -> Any:
@@ -137,13 +150,58 @@ def _write_fit(
         fit.save(place(names[3]), **replaces)
     options.finish(
         summary,
-        f"Solved by {solver_in_words(fit.solver, int(fit.n_iter))}. Certificate "
-        f"{fit.certificate:.1e}: the largest relative error of the fitted row and "
-        f"column sums. Cell error {fit.cell_error:.1e}: a bound on the relative error "
-        "of any finite fitted cell.",
-        *([] if why_not is None else [f"No standard errors: {why_not}"]),
+        *_in_words(fit, "row and column sums", why_not),
         f"Wrote {', '.join(names)} to {shown(out)}.",
     )
+
+
+def _in_words(fit: Certified, sums: str, why_not: str | None) -> Iterator[str]:
+    """How a fit was solved, how well, and why it has no errors if it has none."""
+    from a1gm._fit.messages import solver_in_words
+
+    yield (
+        f"Solved by {solver_in_words(fit.solver, fit.n_iter)}. Certificate "
+        f"{fit.certificate:.1e}: the largest relative error of the fitted {sums}. Cell "
+        f"error {fit.cell_error:.1e}: a bound on the relative error of any finite "
+        "fitted cell."
+    )
+    if why_not is not None:
+        yield f"No standard errors: {why_not}"
+
+
+def _write_margins(
+    fit: TensorFit, out: str, names: list[str], options: Options, errors: bool | None
+) -> None:
+    """Write the factors of all margins beside their keys, the summary and the model."""
+    summary: dict[str, Any] = {"shape": fit.shape, "modes": fit.modes}
+    summary |= {"margins": fit.margins, "n_missing": fit.n_missing, **quality_of(fit)}
+    tables = dict(zip(names, fit.to_frames("pyarrow").values(), strict=True))
+    why_not = "--no-errors leaves them out." if errors is False else None
+    try:
+        if why_not is None:
+            sure = fit.uncertainty()
+            summary["uncertainty"] = _tests_and_totals(sure, fit.modes)
+            for name, margin in zip(names, fit.margins, strict=True):
+                if len(margin) == 1:
+                    tables[name] = _with_index(
+                        tables[name], sure.index(margin[0], None)
+                    )
+    except (DataError, ParameterError, TableTooLargeError) as error:
+        why_not = error.render(with_advice=False)
+    if why_not is not None:
+        summary["uncertainty"] = {"why_not": why_not}
+    lines = _in_words(fit, "sums by level", why_not)
+    write_results(out, tables, summary, options, *lines, model=fit)
+
+
+def _with_index(table: Any, index: Index) -> Any:
+    """Add an index and its errors to the factors of the levels that have cells."""
+    import numpy as np
+    import pyarrow as pa
+
+    known = ~np.isnan(index.value)
+    table = table.append_column("index", pa.array(index.value[known]))
+    return table.append_column("index_se", pa.array(index.se[known]))
 
 
 def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -184,16 +242,18 @@ def _why_no_errors(fit: RankOneFit, errors: bool | None) -> str | None:
     )
 
 
-def _tests_and_totals(sure: Uncertainty) -> dict[str, Any]:
+def _tests_and_totals(
+    sure: Uncertainty | TensorUncertainty, modes: Sequence[Any] = ("column",)
+) -> dict[str, Any]:
     """Dispersion, tests of the fit and totals, for the summary."""
+    found: Any = sure
+    whole: Any = "all" if modes == ("column",) else ()
     totals = {
         name: {
-            key: values[0] for key, values in sure.totals("all", name).columns().items()
+            key: values[0]
+            for key, values in found.totals(whole, name).columns().items()
         }
         for name in ("missing", "fitted")
     }
-    by_column = sure.totals("column", "missing").columns()
-    return {
-        **{name: getattr(sure, name) for name in _TESTS},
-        "totals": {**totals, "missing_by_column": by_column},
-    }
+    totals |= {f"missing_by_{mode}": found.totals(mode).columns() for mode in modes}
+    return {**{name: getattr(sure, name) for name in _TESTS}, "totals": totals}

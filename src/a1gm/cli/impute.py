@@ -21,9 +21,11 @@ from a1gm.cli.options import (
     progress_bar,
 )
 from a1gm.cli.tables import (
+    check_needs_long,
     describe,
     files_beside,
     fit_pairs,
+    has_many_keys,
     read_long,
     usage_errors,
     weighting_of,
@@ -95,6 +97,7 @@ def impute(
       a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       a1gm impute sales.csv -o filled.csv --long shop,month,sales
+      a1gm impute counts.csv -o filled.csv --long site,year,month,count
       a1gm impute sales.csv -o filled.csv --row-totals shops.csv
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
@@ -119,8 +122,8 @@ def impute(
     totals = [path for path in (row_totals, col_totals) if path is not None]
     if is_long and totals:
         raise UsageError("--long and totals cannot be combined; drop one.")
-    if (only_filled or options.by) and not is_long:
-        raise UsageError(f"--{'by' if options.by else 'only-filled'} needs --long.")
+    if not is_long:
+        check_needs_long(options, only_filled=only_filled)
     rounding: Any = "auto" if round == "auto" else digits
     with usage_errors():
         beside = [*files_beside(options), *totals]
@@ -182,7 +185,7 @@ def _impute_pairs(
         names = [long.value + suffix for suffix in BOUNDS]
         pairs = pairs.rename_columns([*long.keys, long.value, *names])
     long.write(out, pairs, **how)
-    _finish(long, out, {}, options, "pair")
+    _finish(long, out, {}, options, "cell" if has_many_keys(options) else "pair")
 
 
 def _finish(

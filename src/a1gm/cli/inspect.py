@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from a1gm._base.words import listed, shown
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, TableArgument
-from a1gm.cli.tables import fit_open, fit_table, open_table, uses_of
+from a1gm.cli.options import Options, TableArgument, UsageError
+from a1gm.cli.tables import fit_open, fit_table, has_many_keys, open_table, uses_of
 from a1gm.exceptions import A1gmError, InfiniteValuesError, NegativeValuesError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ JSON_KEYS = (
 _SHADES = " ░▒▓█"
 
 
-@command("by", "overwrite", "escape_formulas", "weights", "exposure")
+@command("by", "interactions", "overwrite", "escape_formulas", "weights", "exposure")
 def inspect(file: TableArgument, options: Options) -> None:
     """Show the columns and the missing cells of a table.
 
@@ -46,6 +46,8 @@ def inspect(file: TableArgument, options: Options) -> None:
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
+    if has_many_keys(options):
+        raise UsageError("inspect shows tables of two keys; a1gm report shows others.")
     if options.long is not None:
         _print(fit_table(file, options)[0].pattern, None, options)
         return

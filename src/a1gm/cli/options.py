@@ -112,8 +112,13 @@ class Options:
     )
     long: str | None = _option(
         "The file has one row per cell: its columns with the row key, the column key "
-        "and the value, such as shop,month,sales.",
+        "and the value, such as shop,month,sales; or with more keys, the value last.",
         metavar="ROW,COLUMN,VALUE",
+    )
+    interactions: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "With --long and three keys or more: keys that act together, such as "
+        "site:year; several sets are separated by commas. Repeatable.",
+        metavar="SETS",
     )
     by: list[str] | None = _option(  # noqa: RUF009 - a field()
         "With --long: the columns that identify one of many tables.", metavar="NAMES"
@@ -227,7 +232,7 @@ class Options:
             self.echo(line)
 
 
-LONG_OPTIONS = "long", "by", "duplicates"
+LONG_OPTIONS = "long", "interactions", "by", "duplicates"
 #: Options about a table, for commands that read none.
 TABLE_OPTIONS = {f.name for f in fields(Options)} - {"quiet", "overwrite", "debug"}
 

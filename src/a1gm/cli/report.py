@@ -16,7 +16,7 @@ from a1gm.cli.options import (
     UsageError,
     command_style,
 )
-from a1gm.cli.tables import check_outputs, fit_table
+from a1gm.cli.tables import check_outputs, fit_table, has_many_keys
 
 
 @command("by", "escape_formulas")
@@ -49,6 +49,8 @@ def report(
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
+    if has_many_keys(options):
+        raise UsageError("report is about tables of two keys.")
     check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
     write_report(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a1gm._rows.weights import Weighting
     from a1gm._write.long import LongFile
     from a1gm.nmmf import NMMFFit
+    from a1gm.tensor import TensorFit
 
 
 # -------------------------------------------------------------------------- tables
@@ -39,10 +40,16 @@ def fit_table(
     if options.long is not None:
         long = read_long(file, options)
         return fit_pairs(long, options), long.files
-    if options.by:
-        raise UsageError("--by needs --long ROW,COLUMN,VALUE.")
+    check_needs_long(options)
     files = open_table(file, options)
     return fit_open(files, options, uncertainty=uncertainty), files
+
+
+def check_needs_long(options: Options, **more: Any) -> None:
+    """Raise for options that a table without ``--long`` does not have."""
+    given = {"by": options.by, "interactions": options.interactions, **more}
+    for name in [name for name, value in given.items() if value]:
+        raise UsageError(f"--{name.replace('_', '-')} needs --long ROW,COLUMN,VALUE.")
 
 
 def fit_open(
@@ -109,13 +116,17 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
             raise UsageError(f"--long names the columns that are used; drop --{name}.")
     files = open_table(file, options)
     names, by = split_names([options.long or ""]), split_names(options.by)
-    if len(names) != 3 or len({*names, *by}) < 3 + len(by):
+    if len(names) < 3 or len({*names, *by}) < len(names) + len(by):
         raise UsageError(
-            "--long takes three different columns, row key, column key and value, "
-            f"such as --long shop,month,sales; got {options.long!r}. The columns "
-            f"are: {listed(files.first.names)}. More keys are fitted in Python, by "
-            "a1gm.fit_long."
+            "--long takes three different columns or more, row key, column key and "
+            f"value, such as --long shop,month,sales; got {options.long!r}. The "
+            f"columns are: {listed(files.first.names)}."
         )
+    for name in ("by", "interactions", "negatives"):
+        is_given = getattr(options, name) not in (None, [], "raise")
+        if is_given and (len(names) > 3) != (name == "interactions"):
+            n = "three keys or more" if name == "interactions" else "two keys"
+            raise UsageError(f"--{name} is for {n}; --long names {len(names) - 1}.")
     weight = weighting_of(options)[1]
     files.check_has([*names, *by, *([] if weight is None else [weight])])
     # Each of several tables is checked by itself.
@@ -123,7 +134,7 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
     needed = "--long names as the value"
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
         return LongFile(
-            files, by + names[:2], names[2], negatives, progress, needed, weight
+            files, by + names[:-1], names[-1], negatives, progress, needed, weight
         )
 
 
@@ -131,10 +142,9 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
     """Fit the one table of a long file, or its tables with ``--by``; describe it."""
     from a1gm import fit_groups, fit_long
 
-    *by, row, column = long.keys
     fits: Any
     given: dict[str, Any] = {**long_words(long, options), **options.fitting}
-    if by:
+    if by := split_names(options.by):
         fits = fit_groups(by=by[0] if len(by) == 1 else by, **given)
         for error in fits.failed.values():
             if isinstance(error, UndeterminedError):
@@ -144,9 +154,9 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
     else:
         with progress_bar(f"Fitting {long.files.name}", quiet=options.quiet):
             fits = fit_long(**given)
-        fits._table.in_file = True
-        n_rows, n_cols = fits.shape
-        size = f"{counted(n_rows, 'value')} of {row!r} × {n_cols:,} of {column!r}"
+        if len(fits.shape) == 2:
+            fits._table.in_file = True
+        size = _size(fits.shape, long)
     describe_long(long, size, options)
     return fits
 
@@ -157,11 +167,37 @@ def long_words(long: LongFile, options: Options) -> dict[str, Any]:
 
     return {
         "frame": PlacedFrame(long.frame, long.files.place_of),
-        "keys": long.keys[-2:],
+        "keys": long.keys[len(split_names(options.by)) :],
         "value": long.value,
         "duplicates": options.duplicates,
         **dict([weighting_of(options)]),
+        **({"interactions": sets_of(options)} if options.interactions else {}),
     }
+
+
+def sets_of(options: Options) -> list[str] | None:
+    """The sets of keys of ``--interactions``, such as ``site:year``."""
+    return split_names(options.interactions) or None
+
+
+def n_margins(options: Options) -> int:
+    """Number of margins that ``--long`` and ``--interactions`` make."""
+    from a1gm.tensor.read import margins_of
+
+    keys = split_names([options.long or ""])[:-1]
+    return len(margins_of(sets_of(options), keys))
+
+
+def has_many_keys(options: Options) -> bool:
+    """Whether ``--long`` names three keys or more."""
+    return len(split_names([options.long or ""])) > 3
+
+
+def _size(shape: Sequence[int], long: LongFile) -> str:
+    """How many values each key has, in words."""
+    counts = [counted(shape[0], "value"), *(f"{n:,}" for n in shape[1:])]
+    pairs = zip(counts, long.keys, strict=True)
+    return " × ".join(f"{count} of {key!r}" for count, key in pairs)
 
 
 def describe_long(long: LongFile, size: str, options: Options) -> None:
@@ -205,9 +241,14 @@ def check_outputs(
 
 
 def write_results(
-    out: str, tables: dict[str, pa.Table], summary: dict[str, Any], options: Options
+    out: str,
+    tables: dict[str, pa.Table],
+    summary: dict[str, Any],
+    options: Options,
+    *lines: str,
+    model: TensorFit | None = None,
 ) -> None:
-    """Write tables and the summary to a folder."""
+    """Write tables, the summary and a model to a folder; ``lines`` are for people."""
     from a1gm._base.atomic import output_folder
     from a1gm._write.fill import open_writer
 
@@ -217,8 +258,10 @@ def write_results(
                 for batch in table.to_batches():
                     writer.write(batch)
         write_summary(place("fit.json"), summary, options)
-    wrote = f"Wrote {', '.join([*tables, 'fit.json'])} to {shown(out)}."
-    options.finish(summary, wrote)
+        if model is not None:
+            model.save(place("model.a1gm"), overwrite=options.overwrite)
+    names = [*tables, "fit.json", *["model.a1gm"] * (model is not None)]
+    options.finish(summary, *lines, f"Wrote {', '.join(names)} to {shown(out)}.")
 
 
 def write_summary(path: Path, summary: dict[str, Any], options: Options) -> None:
@@ -229,7 +272,8 @@ def write_summary(path: Path, summary: dict[str, Any], options: Options) -> None
         file.write(to_json(summary).encode())
 
 
-def quality_of(fit: RankOneFit | NMMFFit | ScaledTable) -> dict[str, Any]:
+def quality_of(fit: RankOneFit | NMMFFit | ScaledTable | TensorFit) -> dict[str, Any]:
     """Quality of a fit, for the summary of any command."""
     keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
-    return {key: getattr(fit, key) for key in (*keys, "n_blocks")}
+    last = "n_blocks" if hasattr(fit, "n_blocks") else "n_free"
+    return {key: getattr(fit, key) for key in (*keys, last)}

@@ -14,7 +14,14 @@ from a1gm._base.float_range import as_float32, check_cells
 from a1gm._base.types import Floats, Ints, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._fit.certified import Certified
-from a1gm._fit.frames import Long, filled_long, predicted, read_keys
+from a1gm._fit.frames import (
+    Long,
+    check_backend,
+    filled_long,
+    long_frame,
+    predicted,
+    read_keys,
+)
 from a1gm._fit.messages import text_of_left_cells, warn_undetermined
 from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided
 from a1gm._fit.residuals import Cells as Compared
@@ -141,6 +148,44 @@ class TensorFit(Certified):
         first = next(iter(found))
         found[first] = np.ldexp(found[first] * units, self._exponent)
         check_cells(found[first])
+        return found
+
+    def to_frames(self, backend: str | None = None) -> dict[Any, Any]:
+        """The factors as frames of the library that the table came from.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the table was not a frame.
+
+        Returns
+        -------
+        dict
+            By the names of ``factors``: a frame with a row per level that has observed
+            cells, its keys and its ``factor``.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> T = np.multiply.outer([1.0, 2.0], np.outer([1.0, 3.0], [2.0, 5.0]))
+        >>> fit = a1gm.fit_tensor(T, names=["site", "year", "month"])
+        >>> fit.to_frames("pandas")["year"]
+           year  factor
+        0     0    0.25
+        1     1    0.75
+        """
+        long = self._long
+        values = [np.asarray(finder.names) for finder in self._finders]
+        if long is not None:
+            values, backend = list(long.keys), backend or long.backend
+        check_backend(backend)
+        found = {}
+        margins = zip(self._groups, self.factors.items(), strict=True)
+        for group, (name, factor) in margins:
+            codes = np.nonzero(~np.isnan(factor))
+            levels = zip(group, codes, strict=True)
+            keys = [(self.modes[k], values[k], own) for k, own in levels]
+            found[name] = long_frame(backend, keys, ["factor"], [factor[codes]])
         return found
 
     @cached_property
@@ -280,6 +325,11 @@ class TensorFit(Certified):
         codes = self._each(at, lambda index: self._levels_and_fates(index)[1])
         own = codes >= UNBOUNDED
         return UndeterminedCells(*np.unravel_index(at[own], self.shape), codes[own])
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells."""
+        return math.prod(self.shape) - len(self._cells.values)
 
     @property
     def n_undetermined(self) -> int:
@@ -481,11 +531,10 @@ class TensorFit(Certified):
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
         n = math.prod(self.shape)
-        missing = n - len(self._cells.values)
         lines = {
             "table": " x ".join(map(str, self.shape)),
             "margins": margins_in_words(self.margins),
-            "missing": f"{missing:,} of {counted(n, 'cell')}",
+            "missing": f"{self.n_missing:,} of {counted(n, 'cell')}",
             **self._quality(),
             "converged": "yes" if self.converged else "no",
         }
