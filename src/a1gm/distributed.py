@@ -12,7 +12,7 @@ from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm._rows.columns import Choice, ColumnOptions, columns_like
+from a1gm._rows.columns import Choice, ColumnOptions
 from a1gm.engines.dask import (
     DaskEngine,
     compute_safely,
@@ -102,9 +102,9 @@ def fit(
     choice, names = None, names_of(table)
     if names is not None:
         choice = Choice(names, kept=[c for c in collection.columns if c not in names])
-    engine = DaskEngine(columns_like(choice, names), collection)
+    engine = DaskEngine(collection)
     fit = merged._solve(options, engine=engine)
     fit._table.choice = choice
     engine.has_holes = fit.pattern.missing_per_col > 0
-    fit._rows.found = engine.factors(table, fit._columns)
+    fit._rows.found = fit._opened(collection)[0].factors(fit._columns)
     return fit

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings(  # of Ibis, at every query
     "ignore:The 'future.infer_string' option",
 )
 KEYS, VALUE = ["shop", "day"], "sales"
+N_PREDICTED = {"polars": 60, "DuckDB": 30, "Spark": 0}
 
 
 def long_table(X: np.ndarray, *, text: bool = True) -> pa.Table:
@@ -72,6 +73,23 @@ def test_predict_is_a_join(engine):
     found = take(fit.predict(give(pairs))).sort_by("day")
     assert found["predicted"].to_pylist()[1:] == [None, None]
     same(found["predicted"][0].as_py(), memory.predict(3, "d001"), FILLS)
+
+
+def test_predict_of_several_blocks(engine):
+    give, take = ENGINES[engine]
+    rng = np.random.default_rng(11)
+    tables = [random_table(rng)[0] for _ in range(N_PREDICTED.get(engine, 3))]
+    chain = np.array([[0.0, 5.0, np.nan], [5.0, np.nan, np.nan], [np.nan, 0.0, 2.0]])
+    for X in (chain, *tables):
+        table = long_table(X)
+        memory = quiet(lambda: a1gm.fit_long(table, KEYS, VALUE))  # noqa: B023
+        given = give(table)
+        fit = quiet(lambda: a1gm.fit_long(given, KEYS, VALUE))  # noqa: B023
+        found = take(fit.predict(given)).sort_by(
+            [("shop", "ascending"), ("day", "ascending")]
+        )
+        values = found["predicted"].to_numpy().astype(float)
+        same(values, memory.predict(table), FILLS)
 
 
 def test_pairs_that_are_there_twice(engine):
@@ -121,14 +139,17 @@ def test_what_is_refused(database, monkeypatch):
         with pytest.raises(error, match="'d001' has 1, 'd002' has 2"):
             a1gm.fit_long(give(long_table(X)), KEYS, VALUE)
     fit = a1gm.fit_long(given, KEYS, VALUE)
-    with pytest.raises(ParameterError, match="left its long table behind"):
-        pickle.loads(pickle.dumps(fit)).predict(given)
-    with pytest.raises(ParameterError, match="Collect the pairs first"):
-        a1gm.fit_long(table, KEYS, VALUE).predict(given)
-    apart = long_table(np.array([[1.0, np.nan], [np.nan, 2.0]]))
-    blocks = quiet(lambda: a1gm.fit_long(give(apart), KEYS, VALUE))
-    with pytest.raises(ParameterError, match="needs one block"):
-        blocks.predict(give(apart))
+    for other in (
+        pickle.loads(pickle.dumps(fit)),
+        a1gm.fit_long(table, KEYS, VALUE),
+    ):
+        with pytest.raises(ParameterError, match="collect the pairs first"):
+            other.predict(given)
+    monkeypatch.setattr("a1gm.engines.long.MOST_BLOCKS", 1)
+    apart = give(long_table(np.array([[1.0, np.nan], [np.nan, 2.0]])))
+    blocks = quiet(lambda: a1gm.fit_long(apart, KEYS, VALUE))
+    with pytest.raises(ParameterError, match=r"has 2 blocks, and .* takes 1"):
+        blocks.predict(apart)
     monkeypatch.setattr("a1gm.engines.long.MOST_COLUMNS", 2)
     with pytest.raises(TableTooLargeError, match="3 columns, more than 2"):
         a1gm.fit_long(given, KEYS, VALUE)

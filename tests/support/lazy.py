@@ -27,7 +27,7 @@ NUMBERS = count()
 
 
 def new_name() -> str:
-    return f"t{next(NUMBERS)}"
+    return f"table{next(NUMBERS)}"  # Ibis writes t0, t1, ... for its own
 
 
 def need(module: str) -> Any:

@@ -25,11 +25,17 @@ from a1gm._fit.table import FitRows, LazyRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import BY_RULE, ColumnOptions, columns_like
+from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
-from a1gm.engines.lazy import LAZY_FRAMES, engine_of, observe_elsewhere, way_of
+from a1gm.engines.lazy import (
+    LAZY_FRAMES,
+    LazyFrames,
+    kind_of,
+    native_of,
+    observe_elsewhere,
+)
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10
@@ -190,7 +196,7 @@ def fit(
     wanted = BY_RULE
     if not (id is None is columns is exclude):
         wanted = ColumnOptions(id, columns, exclude)
-    if way_of(X) is not None:
+    if kind_of(X) is not None:
         _check_lazy(X, weights, exposure, absent)
         return _fit_elsewhere(X, wanted, options)
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
@@ -299,9 +305,10 @@ def _check_lazy(X: Any, weights: Any, exposure: Any, absent: Any) -> None:
 # --------------------------------------------------------------------------- fitting
 def _fit_elsewhere(X: Any, wanted: ColumnOptions, options: FitOptions) -> RankOneFit:
     """Fit a table that is counted where it lies, or read once."""
-    how: Any = {"negatives": options.negatives, "n_threads": options.n_threads}
-    seen, names, choice = observe_elsewhere(X, wanted, **how)
-    engine = engine_of(X, columns_like(choice, names))
+    seen, names, choice = observe_elsewhere(
+        X, wanted, options.negatives, options.n_threads
+    )
+    engine = LazyFrames(native_of(X)) if kind_of(X) == "lazy" else LAZY_FRAMES
     return fit_patterns(seen, options, col_labels=names, choice=choice, engine=engine)
 
 

@@ -17,7 +17,7 @@ from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._rows.long import Duplicates, read_long
 from a1gm._rows.weights import Weighting, weights_or_exposure
-from a1gm.engines.lazy import LongFrames, is_lazy, native_of
+from a1gm.engines.lazy import LazyFrames, kind_of, native_of
 from a1gm.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def fit_long(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     weighting = weights_or_exposure(weights, exposure)
     check_long(duplicates, weighting, negatives)
-    if is_lazy(frame) and interactions is None:
+    if kind_of(frame) == "lazy" and interactions is None:
         return _fit_elsewhere(frame, keys, value, weighting, duplicates, options)
     cells = read_long(frame, keys, value, weighting, negatives)
     if cells.more:
@@ -141,7 +141,7 @@ def _fit_elsewhere(
     options: FitOptions,
 ) -> RankOneFit:
     """Fit a long table that its engine counts."""
-    from a1gm.engines.long import observe_long
+    from a1gm.engines.long import LongTable
 
     name, column = weighting
     if column is not None or options.negatives == "allow":
@@ -150,9 +150,10 @@ def _fit_elsewhere(
             f"{what} is for long tables in memory; collect the "
             f"{type(frame).__name__} first."
         )
-    seen, labels, names = observe_long(native_of(frame), keys, value, duplicates)
-    engine = LongFrames(fitted=native_of(frame), duplicates=duplicates)
-    return fit_patterns(seen, options, col_labels=labels, long=names, engine=engine)
+    table = LongTable.of(native_of(frame), keys, value, duplicates)
+    seen, labels = table.observe()
+    more: Any = {"long": table.names, "engine": LazyFrames(long=table)}
+    return fit_patterns(seen, options, col_labels=labels, **more)
 
 
 def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> None:

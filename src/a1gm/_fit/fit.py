@@ -339,8 +339,10 @@ class RankOneFit(Solution):
         array([2., 6.])
         """
         long, engine = self._table.long, self._table.engine
-        if columns is None and long and engine is not None and engine.takes(rows):
-            return engine.predict(rows, self._columns, self.col_labels, long)
+        if columns is None and long and engine is not None:
+            lazy = engine.predict(rows, self._columns, self.col_labels)
+            if lazy is not None:
+                return lazy
         given: Any = rows, columns
         if columns is None:
             given = read_keys(rows, long and long[:2])
@@ -416,9 +418,9 @@ class RankOneFit(Solution):
         -------
         float
         """
-        engine, columns = self._engine_for(X, weights, exposure)
-        if engine is not None:
-            return math.nan if self._is_signed else engine.divergence(X, columns)
+        table, columns = self._opened(X, weights, exposure)
+        if table is not None:
+            return math.nan if self._is_signed else table.divergence(columns)
         rows, columns = self._read(X, weights, exposure)
         return math.nan if self._is_signed else divergence_of_rows(columns, rows)
 
@@ -427,9 +429,12 @@ class RankOneFit(Solution):
         rows, order = self._table.read(X, self.shape[1], weights, exposure)
         return rows, self._columns.in_order(order)
 
-    def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, Columns]:
-        engine, order = self._table.engine_for(X, self.shape[1], weights, exposure)
-        return engine, self._columns.in_order(order)
+    def _opened(
+        self, X: Any, weights: Any = None, exposure: Any = None
+    ) -> tuple[Any, Columns]:
+        """A table that lies elsewhere, or None, and the columns in its order."""
+        table, order = self._table.opened(X, self.shape[1], weights, exposure)
+        return table, self._columns.in_order(order)
 
     # ---------------------------------------------------------------------- how sure
     @cached_property
@@ -447,8 +452,10 @@ class RankOneFit(Solution):
         """The statistics from which the errors of the fit are computed."""
         fates, columns, certificate = self._fates, self._columns, self.certificate
         table = self._table
-        if table.engine is not None and not self._is_signed:
-            table = replace(table, **table.engine.statistics(columns))
+        again = getattr(table.engine, "fitted", None)
+        if again is not None and not self._is_signed:
+            elsewhere, in_order = self._opened(again)
+            table = replace(table, **elsewhere.statistics(in_order))
         info = Information(self._solved, table, fates, columns, certificate)
         return Scatter(info)
 
@@ -623,7 +630,7 @@ class RankOneFit(Solution):
         """
         check_on_undetermined(on_undetermined)
         check_rounding(round)
-        engine, columns = self._engine_for(X, weights, exposure)
+        table, columns = self._opened(X, weights, exposure)
         has_totals = row_totals is not None or col_totals is not None
         if has_totals and round is not None:
             raise ParameterError(
@@ -631,12 +638,12 @@ class RankOneFit(Solution):
                 "with all totals pass the filled table to a1gm.scale, and the observed "
                 "cells as known=; its result has round()."
             )
-        if engine is not None:
+        if table is not None:
             if round is not None or has_totals:
                 raise ParameterError(
                     "A lazy collection is filled without round= and totals."
                 )
-            return engine.fill(X, columns, on_undetermined, self._on_undetermined)
+            return table.fill(columns, on_undetermined, self._on_undetermined)
         rows, columns = self._read(X, weights, exposure)
         if has_totals:
             return self._fill_to(X, rows, columns, row_totals, col_totals)
@@ -693,9 +700,9 @@ class RankOneFit(Solution):
             in several blocks, which share no scale; a warning says which. Of a lazy
             frame a lazy frame: its columns that are not the table, and ``row_factor``.
         """
-        engine, columns = self._engine_for(X, weights, exposure)
-        if engine is not None:
-            return engine.factors(X, columns, warns=True)
+        table, columns = self._opened(X, weights, exposure)
+        if table is not None:
+            return table.factors(columns, warns=True)
         rows, columns = self._read(X, weights, exposure)
         placed = columns.place(rows)
         if text := text_of_unplaced_rows(placed):

@@ -38,7 +38,7 @@ class Table:
     """What a fit keeps of the table it was made from.
 
     ``source`` reads the table again where that is possible; its weights are its own.
-    ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
+    ``engine`` opens tables that lie elsewhere, such as those of Dask.
     ``pearson_chi2``, ``divergence``, ``gain`` (of the factors over constants, in
     deviance) and ``row_logs`` (sum of r log r over the rows) are those of a table that
     was left behind; NaN where they are not known.
@@ -127,11 +127,14 @@ class Table:
             source is own or (own.n_rows == source.n_rows and same_cells(source, own))
         )
 
-    def engine_for(
+    def opened(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
     ) -> tuple[Any, Ints | None]:
-        """The engine that fills rows elsewhere, and their order; None in memory."""
-        if self.engine is None or not self.engine.takes(X):
+        """X as a table that is filled where it lies, and its order; None in memory."""
+        if self.engine is None:
+            return None, None
+        table = self.engine.open(X, columns_like(self.choice, self.col_labels))
+        if table is None:
             return None, None
         name, given = weights_or_exposure(weights, exposure)
         if given is not None or self.is_weighted:
@@ -140,11 +143,9 @@ class Table:
                 f"Rows that are not in memory are placed without {name}. Collect X, or "
                 f"leave {name}= out of the fit."
             )
-        engine = replace(
-            self.engine, options=columns_like(self.choice, self.col_labels)
-        )
-        found, labels = engine.columns(X)
-        return engine, self._order_of(found, labels, n_cols)
+        names = table.names
+        n_found = table.n_cols if names is None else len(names)
+        return table, self._order_of(n_found, names, n_cols)
 
     def _order_of(self, n_found: int, labels: Any, n_cols: int) -> Ints | None:
         """Position of each column in the fit, found by name; None if equal."""

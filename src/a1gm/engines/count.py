@@ -1,13 +1,15 @@
 """The patterns of a table, counted by the engine that has it.
 
 Wide lines have the sum of every column for each pattern. Where patterns are many, or
-columns more than an engine returns, narrow lines have the sum of the row only.
+columns more than an engine returns, narrow lines have the sum of the row only, and the
+sums of the columns are asked for before; lines of long tables are narrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, and_
+from typing import Any, NamedTuple, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -18,18 +20,15 @@ from a1gm._base.words import counted
 from a1gm._observe.accumulate import bytes_needed
 from a1gm._observe.patterns import Patterns
 from a1gm._observe.sparse import LIFT, TINY
-from a1gm._rows.columns import Choice
-from a1gm.engines.place import LazyTable
-from a1gm.engines.query import (
-    BITS,
+from a1gm.engines.place import (
+    MAX,
     Frame,
-    cells_of,
+    LazyTable,
     collect,
-    faults,
-    margins,
-    narrow_lines,
-    observed_keys,
-    wide_lines,
+    column,
+    combined,
+    double,
+    whole,
 )
 from a1gm.exceptions import (
     DataError,
@@ -40,173 +39,107 @@ from a1gm.exceptions import (
     TableTooLargeError,
 )
 
+BITS = 62  # of a key: they fit into a signed integer of 64 bits everywhere
 WIDE_BYTES = 1 << 28  # of the sums of all patterns
 WIDE_COLUMNS = 700  # SQLite returns 2,000 columns, PostgreSQL 1,664
 FEW_COLUMNS = 16  # have at most 65,536 patterns
 PROBED_ROWS = 1 << 14  # first rows that show whether patterns are many
 MANY_PATTERNS = 1 << 12  # among these
 MOST_LINES = 1 << 24
-DOWN = 64  # power of two by which cells are divided where sums overflow
 COLUMNS_AT_ONCE = 400
 SAME = 1e-9  # relative: sums of one table in two queries
 
+Found = TypeVar("Found")
 
-def observe_table(
-    table: LazyTable, negatives: Negatives
-) -> tuple[Patterns, Any, Choice | None]:
+
+def observe_table(table: LazyTable, negatives: Negatives) -> Patterns:
     """Count the patterns of a lazy table; raise for cells that cannot be fitted."""
-    seen = _Counter(table, negatives).patterns()
+    seen = None if _has_many_patterns(table) else _wide(table, negatives)
+    seen = _narrow(table, negatives) if seen is None else seen
     if seen.n_rows == 0:
         raise DataError(
             "Found a table with 0 rows while a minimum of 1 is required: X is empty."
         )
-    return seen, table.names, table.choice
+    return seen
 
 
-class _Counter:
-    """One table while it is counted."""
+def _has_many_patterns(table: LazyTable) -> bool:
+    m = len(table.names)
+    if m <= FEW_COLUMNS or m > WIDE_COLUMNS:
+        return m > FEW_COLUMNS
+    keys = _observed_keys(m)
+    some = table.cells(may_be_nan=False).head(PROBED_ROWS).select(**keys)
+    lines = some.unique(list(keys)).select(n=nw.len())
+    found = collect(lines, "counts the patterns of the first rows")
+    return int(found["n"][0].as_py()) > MANY_PATTERNS
 
-    def __init__(self, table: LazyTable, negatives: Negatives) -> None:
-        self.table, self.negatives = table, negatives
-        self.m = len(table.names)
-        self.exponent = self.n_negative = 0
-        self.may_be_nan = False  # NaN makes a sum NaN, so it is looked for only then
 
-    @property
-    def cells(self) -> Frame:
-        return cells_of(
-            self.table.frame,
-            self.table.places,
-            may_be_nan=self.may_be_nan,
-            exponent=self.exponent,
+# ----------------------------------------------------------------------- sums that hold
+class _Reading(NamedTuple):
+    """How cells are read: NaN is looked for, and cells are times ``2**-exponent``."""
+
+    may_be_nan: bool = True
+    exponent: int = 0
+
+
+#: NaN makes a sum NaN, so it is looked for only then.
+READINGS = _Reading(may_be_nan=False), _Reading(), _Reading(exponent=64)
+LIFTED = _Reading(exponent=-int(np.log2(LIFT)))
+
+
+def _settled(
+    table: LazyTable,
+    negatives: Negatives,
+    ask: Callable[[Frame], tuple[Found, float, float]],
+) -> tuple[Found, _Reading, int]:
+    """What is found where sums are right, how cells are read, and how many are below 0.
+
+    ``ask`` also returns the sum of everything and the least cell, or 0.
+    """
+    n_negative = 0
+    for reading in READINGS:
+        found, total, low = ask(table.cells(**reading._asdict()))
+        is_finite = np.isfinite(total)
+        if reading == READINGS[0] and (low < 0.0 or not is_finite):
+            n_negative = _check_cells(table, negatives)
+        if is_finite:
+            break
+    else:
+        raise DataError(
+            "The sums of X are above the largest float64 (1.8e308). Divide the data by "
+            "a power of ten first."
         )
+    if 0.0 < total < TINY:
+        reading = LIFTED
+        found, _, _ = ask(table.cells(**reading._asdict()))
+    return found, reading, n_negative
 
-    def patterns(self) -> Patterns:
-        if not self._has_many_patterns():
-            while (found := self._wide()) is None:
-                pass
-            if isinstance(found, Patterns):
-                return found
-        self.exponent, self.may_be_nan = 0, False
-        while (sums := self._margins()) is None:
-            pass
-        return self._narrow(*sums)
 
-    def _has_many_patterns(self) -> bool:
-        if self.m <= FEW_COLUMNS:
-            return False
-        if self.m > WIDE_COLUMNS:
-            return True
-        keys = observed_keys(self.m)
-        some = self.cells.head(PROBED_ROWS).select(**keys)
-        lines = some.unique(list(keys)).select(n=nw.len())
-        found = collect(lines, "counts the patterns of the first rows")
-        return int(found["n"][0].as_py()) > MANY_PATTERNS
+def _check_cells(table: LazyTable, negatives: Negatives) -> int:
+    """Raise for bad cells, with how many a column has; return the negative ones."""
+    counts: dict[str, Any] = {}
+    for some in _slices(table):
+        marks = {
+            f"{kind}{j}": mark.sum()
+            for j in some
+            for kind, mark in marks_of_faults(column("x", j)).items()
+        }
+        lines = table.cells().select(**marks)
+        counts |= collect(lines, "counts negative and infinite cells").to_pylist()[0]
+    infinite, negative = (
+        [int(counts[f"{kind}{j}"] or 0) for j in range(len(table.names))]
+        for kind in ("inf", "neg")
+    )
+    check_counts(table.names, infinite, negative, negatives)
+    return sum(negative)
 
-    # ------------------------------------------------------------------------- wide
-    def _wide(self) -> Patterns | str | None:
-        """The patterns with their sums; None to be asked again, text if too many."""
-        most = WIDE_BYTES // bytes_needed(1, self.m)
-        lines = wide_lines(self.cells, self.m, signed=self.negatives == "allow")
-        found = collect(lines.head(most + 1), "counts the patterns of holes")
-        if found.num_rows > most:
-            return "too many"
-        seen, low = _patterns_of(found, self.m)
-        if not self._is_right(float(seen.sums.sum()), low):
-            return None
-        seen.exponent, seen.n_negative = self.exponent, self.n_negative
-        return seen
 
-    def _is_right(self, total: float, low: float) -> bool:
-        """Whether sums can be used; if not, how to ask again is settled."""
-        if self.negatives == "allow" and low < 0.0 and not self.n_negative:
-            self._check_cells()
-        if np.isfinite(total) and (low >= 0.0 or self.negatives == "allow"):
-            if not (0.0 < total < TINY and self.exponent == 0):
-                return True
-            self.exponent = -int(np.log2(LIFT))
-            return False
-        if not self.may_be_nan:
-            self.may_be_nan = True
-            self._check_cells()
-        elif not self.exponent:
-            self.exponent = DOWN
-        else:
-            raise DataError(
-                "The sums of X are above the largest float64 (1.8e308). Divide the "
-                "data by a power of ten first."
-            )
-        return False
-
-    def _check_cells(self) -> None:
-        """Raise for bad cells, with how many a column has; count negative ones."""
-        cells = cells_of(self.table.frame, self.table.places, may_be_nan=True)
-        counts: dict[str, Any] = {}
-        for some in self._slices():
-            found = collect(faults(cells, some), "counts negative and infinite cells")
-            counts |= found.to_pylist()[0]
-        infinite, negative = (
-            [int(counts[f"{kind}{j}"] or 0) for j in range(self.m)]
-            for kind in ("inf", "neg")
-        )
-        self.n_negative = sum(negative)
-        check_counts(self.table.names, infinite, negative, self.negatives)
-
-    # ----------------------------------------------------------------------- narrow
-    def _slices(self) -> list[range]:
-        starts = range(0, self.m, COLUMNS_AT_ONCE)
-        return [range(k, min(k + COLUMNS_AT_ONCE, self.m)) for k in starts]
-
-    def _margins(self) -> tuple[Floats, bool] | None:
-        """Sums of the columns, and whether a cell is not positive; None: again."""
-        if self.negatives == "allow":
-            raise TableTooLargeError(
-                "With ",
-                Option("negatives", "allow"),
-                " a sum per pattern of holes is kept, and X has too many. Leave out "
-                "columns with ",
-                Option("exclude"),
-                ".",
-            )
-        what, sums, low = "sums the columns", np.zeros(self.m), np.inf
-        for some in self._slices():
-            found = collect(margins(self.cells, some), what).to_pylist()[0]
-            sums[some] = [float(found[f"s{j}"] or 0.0) for j in some]
-            least = [float(found[f"a{j}"]) for j in some if found[f"a{j}"] is not None]
-            low = min([low, *least])
-        if not self._is_right(float(sums.sum()), low):
-            return None
-        return sums, low == 0.0
-
-    def _narrow(self, col_sums: Floats, has_zeros: bool) -> Patterns:
-        lines = narrow_lines(self.cells, self.m, has_zeros=has_zeros)
-        what = "counts the patterns of holes by the sums of their rows"
-        found = collect(lines.head(MOST_LINES + 1), what)
-        if found.num_rows > MOST_LINES:
-            raise TableTooLargeError(
-                f"X has more than {MOST_LINES:,} patterns of holes, which are not "
-                "brought here. Stream its rows instead: pass a reader of Arrow batches "
-                "(relation.to_arrow_reader() of DuckDB, table.to_pyarrow_batches() of "
-                "Ibis) to a1gm.fit."
-            )
-        row_sums = floats(found, "r")
-        if abs(row_sums.sum() - col_sums.sum()) > SAME * abs(col_sums.sum()):
-            raise EngineError(
-                "The sums of the rows are not those of the columns: X was changed "
-                "between two queries. Fit a snapshot of it."
-            )
-        counts, observed = integers(found, "n"), bits_of(found, "k", self.m)
-        positive = bits_of(found, "p", self.m) if has_zeros else observed
-        return _in_order(
-            self.m,
-            observed,
-            exponent=self.exponent,
-            positive=pack_bits(positive) if has_zeros else None,
-            row_margin=row_sums,
-            col_margin=col_sums,
-            counts=counts,
-            zero_counts=np.where(positive.any(axis=1), 0, counts),
-        )
+def marks_of_faults(x: nw.Expr) -> dict[str, nw.Expr]:
+    """1 where a cell is infinite, and where it is negative."""
+    is_infinite = (x > double(MAX)) | (x < double(-MAX))
+    is_negative = (x < double(0.0)) & (x >= double(-MAX))
+    faults = {"inf": is_infinite, "neg": is_negative}
+    return {kind: nw.when(fault).then(whole(1)) for kind, fault in faults.items()}
 
 
 def check_counts(
@@ -233,49 +166,182 @@ def check_counts(
             )
 
 
-# --------------------------------------------------------------------- lines of a query
-def wide_patterns(lines: Any, names: tuple[Any, ...]) -> Patterns:
-    """Patterns of wide lines; raise for bad cells, by the sums of their columns."""
-    m = len(names)
-    seen, low = _patterns_of(lines, m)
-    if low < 0.0 or not np.isfinite(seen.sums).all():
-        least = [floats(lines, f"a{j}").min() for j in range(m)]
-        bad = [j for j in range(m) if least[j] < 0.0]
-        what = "negative values" if bad else "values that do not add up in float64"
-        bad = bad or np.flatnonzero(~np.isfinite(seen.sums).all(axis=0)).tolist()
-        columns = ", ".join(repr(names[j]) for j in bad[:8])
-        raise DataError(
-            f"The table has {what} in {columns}. Mark them as NULL.", column=bad[0]
-        )
+# ------------------------------------------------------------------------- wide lines
+def _wide(table: LazyTable, negatives: Negatives) -> Patterns | None:
+    """The patterns with the sums of their cells; None if they are too many."""
+    m = len(table.names)
+    most = WIDE_BYTES // bytes_needed(1, m)
+
+    def ask(cells: Frame) -> tuple[Patterns | None, float, float]:
+        lines = wide_lines(cells, m, signed=negatives == "allow").head(most + 1)
+        found = collect(lines, "counts the patterns of holes")
+        if found.num_rows > most:
+            return None, 0.0, 0.0
+        seen, low = patterns_of_sums(found, m)
+        return seen, float(seen.sums.sum()), float(low.min())
+
+    seen, reading, n_negative = _settled(table, negatives, ask)
+    if seen is not None:
+        seen.exponent, seen.n_negative = reading.exponent, n_negative
     return seen
 
 
-def _patterns_of(lines: Any, m: int) -> tuple[Patterns, float]:
-    """Patterns of wide lines, whatever their sums; and the least cell, or 0."""
-    observed = bits_of(lines, "k", m)
+def wide_lines(cells: Frame, m: int, *, signed: bool) -> Frame:
+    """One line per pattern of holes, with the sum of each column.
+
+    Keys k*, rows n, rows of zeros (``signed``: that sum to zero), sums s*, least a*.
+    """
+    keys = _observed_keys(m)
+    if signed:
+        is_zero = _row_sum(m) == 0
+    else:  # stops at the first column that is not 0
+        is_zero = combined(and_, [column("x", j).fill_null(0) == 0 for j in range(m)])
+    rows = cells.with_columns(**keys, zero=nw.when(is_zero).then(whole(1)))
+    zeros = nw.col("zero").sum()
+    return rows.group_by(*keys).agg(n=nw.len(), zero=zeros, **_margins(range(m)))
+
+
+def _margins(some: range) -> dict[str, nw.Expr]:
+    """Sum and least cell of some columns."""
+    x = {j: column("x", j) for j in some}
+    sums = {f"s{j}": x[j].sum() for j in some}
+    return sums | {f"a{j}": x[j].min() for j in some}
+
+
+def patterns_of_sums(lines: Any, m: int) -> tuple[Patterns, Floats]:
+    """Patterns of wide lines, whatever their sums; also the least cells, or 0."""
+    observed = _bits_of(lines, "k", m)
     sums = np.stack([floats(lines, f"s{j}") for j in range(m)], axis=1)
-    low = min(
-        float(np.fmin.reduce(floats(lines, f"a{j}"), initial=0.0)) for j in range(m)
-    )
-    seen = _in_order(
+    low = np.stack([floats(lines, f"a{j}") for j in range(m)], axis=1)
+    counts, zeros = integers(lines, "n"), integers(lines, "zero")
+    order = _order_of(observed)
+    seen = Patterns(
         m,
-        observed,
-        sums=np.where(observed, sums, 0.0),
-        counts=integers(lines, "n"),
-        zero_counts=integers(lines, "zero"),
+        keys=pack_bits(observed[order]),
+        sums=np.where(observed, sums, 0.0)[order],
+        counts=counts[order],
+        zero_counts=zeros[order],
     )
-    return seen, low
+    return seen, np.fmin.reduce(low, axis=0, initial=0.0)
 
 
-def _in_order(m: int, observed: Bools, exponent: int = 0, **fields: Any) -> Patterns:
-    """Patterns in an order that does not depend on the engine."""
-    order = np.lexsort(~observed.T[::-1])
-    moved = {
-        name: values if values is None or name == "col_margin" else values[order]
-        for name, values in fields.items()
+# ----------------------------------------------------------------------- narrow lines
+def _slices(table: LazyTable) -> list[range]:
+    m = len(table.names)
+    starts = range(0, m, COLUMNS_AT_ONCE)
+    return [range(k, min(k + COLUMNS_AT_ONCE, m)) for k in starts]
+
+
+def _narrow(table: LazyTable, negatives: Negatives) -> Patterns:
+    """The patterns with the sums of their rows."""
+    if negatives == "allow":
+        raise TableTooLargeError(
+            "With ",
+            Option("negatives", "allow"),
+            " a sum per pattern of holes is kept, and X has too many. Leave out "
+            "columns with ",
+            Option("exclude"),
+            ".",
+        )
+    m = len(table.names)
+
+    def ask(cells: Frame) -> tuple[tuple[Floats, bool], float, float]:
+        found: dict[str, Any] = {}
+        for some in _slices(table):
+            lines = collect(cells.select(**_margins(some)), "sums the columns")
+            found |= lines.to_pylist()[0]
+        sums = np.array([float(found[f"s{j}"] or 0.0) for j in range(m)])
+        least = [found[f"a{j}"] for j in range(m) if found[f"a{j}"] is not None]
+        low = min(map(float, least), default=0.0)
+        return (sums, low == 0.0), float(sums.sum()), min(low, 0.0)
+
+    (col_sums, has_zeros), reading, _ = _settled(table, negatives, ask)
+    keys = _observed_keys(m)
+    if has_zeros:
+        is_positive = [column("x", j).fill_null(0) > 0 for j in range(m)]
+        keys |= _keys_of(is_positive, "p")
+    rows = table.cells(**reading._asdict()).select(r=_row_sum(m), **keys)
+    what = "counts the patterns of holes by the sums of their rows"
+    seen, _ = patterns_of_margins(rows, keys, what, col_sums)
+    seen.exponent = reading.exponent
+    return seen
+
+
+def patterns_of_margins(
+    rows: Frame,
+    keys: Mapping[str, Any],
+    what: str,
+    col_sums: Floats,
+    **more: nw.Expr,
+) -> tuple[Patterns, Any]:
+    """Patterns of rows with keys k* (p* if there are zeros) and their sums r.
+
+    Also the lines, with ``more`` of each pattern.
+    """
+    lines = rows.group_by(*keys).agg(n=nw.len(), r=nw.col("r").sum(), **more)
+    found = collect(lines.head(MOST_LINES + 1), what)
+    if found.num_rows > MOST_LINES:
+        raise TableTooLargeError(
+            f"X has more than {MOST_LINES:,} patterns of holes, which are not brought "
+            "here. Collect it first; or stream the rows of a wide one: pass a reader "
+            "of Arrow batches (relation.to_arrow_reader() of DuckDB, "
+            "table.to_pyarrow_batches() of Ibis) to a1gm.fit."
+        )
+    row_sums, m = floats(found, "r"), len(col_sums)
+    if abs(row_sums.sum() - col_sums.sum()) > SAME * abs(col_sums.sum()):
+        raise EngineError(
+            "The sums of the rows are not those of the columns: X was changed between "
+            "two queries. Fit a snapshot of it."
+        )
+    counts, observed = integers(found, "n"), _bits_of(found, "k", m)
+    has_zeros = "p0" in keys
+    positive = _bits_of(found, "p", m) if has_zeros else observed
+    order = _order_of(observed)
+    seen = Patterns(
+        m,
+        keys=pack_bits(observed[order]),
+        positive=pack_bits(positive[order]) if has_zeros else None,
+        row_margin=row_sums[order],
+        col_margin=col_sums,
+        counts=counts[order],
+        zero_counts=np.where(positive.any(axis=1), 0, counts)[order],
+    )
+    return seen, found.take(order)
+
+
+# ----------------------------------------------------------------------- keys and lines
+def _keys_of(marks: Sequence[nw.Expr], letter: str) -> dict[str, nw.Expr]:
+    """Marks of the columns as bits of integers, 62 each, by the first column."""
+    bits = [
+        nw.when(mark).then(whole(1 << j % BITS)).otherwise(whole(0))
+        for j, mark in enumerate(marks)
+    ]
+    return {
+        f"{letter}{first}": combined(add, bits[first : first + BITS])
+        for first in range(0, len(marks), BITS)
     }
-    keys = pack_bits(observed[order])
-    return Patterns(m, keys=keys, exponent=exponent, **moved)
+
+
+def _observed_keys(m: int) -> dict[str, nw.Expr]:
+    return _keys_of([~column("x", j).is_null() for j in range(m)], "k")
+
+
+def _row_sum(m: int) -> nw.Expr:
+    return combined(add, [column("x", j).fill_null(0) for j in range(m)])
+
+
+def _bits_of(lines: Any, letter: str, m: int) -> Bools:
+    """Which columns the keys of each line mark."""
+    words = [
+        integers(lines, f"{letter}{first}")[:, None] >> np.arange(min(BITS, m - first))
+        for first in range(0, m, BITS)
+    ]
+    return (np.concatenate(words, axis=1) & 1).astype(bool)
+
+
+def _order_of(observed: Bools) -> AnyArray:
+    """An order of the patterns that does not depend on the engine."""
+    return np.lexsort(~observed.T[::-1])
 
 
 def floats(lines: Any, name: str) -> Floats:
@@ -287,12 +353,3 @@ def floats(lines: Any, name: str) -> Floats:
 def integers(lines: Any, name: str) -> AnyArray:
     """A column of counts or keys."""
     return np.asarray(lines[name].cast("int64").fill_null(0).to_numpy())
-
-
-def bits_of(lines: Any, letter: str, m: int) -> Bools:
-    """Which columns the keys of each line mark."""
-    words = [
-        integers(lines, f"{letter}{first}")[:, None] >> np.arange(min(BITS, m - first))
-        for first in range(0, m, BITS)
-    ]
-    return (np.concatenate(words, axis=1) & 1).astype(bool)

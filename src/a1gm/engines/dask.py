@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ POLL_SECONDS = 0.5
 
 @dataclass
 class DaskEngine(LazyFrames):
-    """Places and fills the rows of collections, lazily.
+    """Opens collections, to fill them lazily, and lazy frames.
 
     ``fitted`` is the collection that was fitted, ``has_holes`` which of its columns
     have holes.
@@ -42,29 +43,51 @@ class DaskEngine(LazyFrames):
 
     has_holes: Any = None
 
-    def takes(self, X: Any) -> bool:
-        """Whether X is a Dask collection."""
+    def open(self, X: Any, options: ColumnOptions) -> Any:
+        """X as a collection that is filled; None for a table in memory."""
         import dask
 
-        return bool(dask.is_dask_collection(X))
+        if not dask.is_dask_collection(X):
+            return super().open(X, options)
+        is_fitted = X is self.fitted
+        return DaskTable(X, options, self.has_holes if is_fitted else None)
 
-    def columns(self, collection: Any) -> tuple[int, Any]:
-        """Number and names of the columns of a collection that are the table."""
-        table = self._table_of(collection)
-        return int(table.shape[1]), names_of(table)
 
-    def _table_of(self, collection: Any) -> Any:
-        return table_of(collection, self.options)
+@dataclass
+class DaskTable:
+    """A collection that is filled and placed lazily.
 
-    def factors(self, collection: Any, columns: Any, *, warns: bool = False) -> Any:
+    ``has_holes`` are the columns with holes; None of another collection than the fitted
+    one, of which it is not known.
+    """
+
+    collection: Any
+    options: ColumnOptions
+    has_holes: Any = None
+
+    @cached_property
+    def _table(self) -> Any:
+        return table_of(self.collection, self.options)
+
+    @property
+    def names(self) -> list[Any] | None:
+        """Names of the columns that are the table; None for an array."""
+        return names_of(self._table)
+
+    @property
+    def n_cols(self) -> int:
+        """Number of the columns that are the table."""
+        return int(self._table.shape[1])
+
+    def factors(self, columns: Any, *, warns: bool = False) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index.
 
         With ``warns`` each partition warns about its rows without a factor when it is
         computed.
         """
-        if is_array(collection):
+        if is_array(self.collection):
             meta = np.zeros(0)
-            return collection.map_blocks(
+            return self.collection.map_blocks(
                 partition_factors,
                 columns,
                 warns,
@@ -72,59 +95,55 @@ class DaskEngine(LazyFrames):
                 dtype=meta.dtype,
                 meta=meta,
             )
-        return self._table_of(collection).map_partitions(
+        return self._table.map_partitions(
             series_of_factors, columns, warns, meta=("row_factor", "f8")
         )
 
     def fill(
         self,
-        collection: Any,
         columns: Columns,
         on_undetermined: OnUndetermined | None,
         default: OnUndetermined,
     ) -> Any:
         """Fill the missing cells; same partitions, divisions and labels.
 
-        Columns of nullable integers that have holes become floats; of another
-        collection than the fitted one it is not known which have. Partitions warn of
-        cells that stay missing when they are computed. ``default`` is the option of the
-        fit, which has warned about its own collection.
+        Columns of nullable integers that have, or may have, holes become floats.
+        Partitions warn of cells that stay missing when they are computed. ``default``
+        is the option of the fit, which has warned about its own collection.
         """
         if on_undetermined == "raise":
             raise ParameterError(
                 'on_undetermined="raise" cannot be used with a lazy collection, which '
                 "is filled when it is computed. See fit.n_undetermined."
             )
-        is_new = on_undetermined is not None or collection is not self.fitted
+        is_new = on_undetermined is not None or self.has_holes is None
         warns = is_new and (on_undetermined or default) != "ignore"
+        collection, table = self.collection, self._table
         if is_array(collection):
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
             meta = np.zeros((0, 0), dtype)
             return collection.map_blocks(
                 fill_partition, columns, {}, None, warns, dtype=dtype, meta=meta
             )
-        table = self._table_of(collection)
-        names = names_of(table) or []
-        has_holes = [_may_have_holes(dtype) for dtype in table.dtypes]
-        if collection is self.fitted:
+        has_holes = np.array([_may_have_holes(dtype) for dtype in table.dtypes])
+        if self.has_holes is not None:
             has_holes &= self.has_holes
-        dtypes = common_dtypes(table._meta, np.asarray(has_holes))
-        meta = fill_partition(collection._meta, columns, dtypes, names)
+        dtypes = common_dtypes(table._meta, has_holes)
+        meta = fill_partition(collection._meta, columns, dtypes, self.names)
         return collection.map_partitions(
-            fill_partition, columns, dtypes, names, warns, meta=meta
+            fill_partition, columns, dtypes, self.names, warns, meta=meta
         )
 
     def statistics(self, columns: Columns) -> dict[str, float]:
         """Sums over the cells: those that the fit has kept."""
         return {}
 
-    def divergence(self, collection: Any, columns: Columns) -> float:
+    def divergence(self, columns: Columns) -> float:
         """Compute the divergence of all rows, partition by partition."""
         import dask
 
         part = dask.delayed(partition_divergence, pure=True)
-        pieces = self._table_of(collection).to_delayed()
-        pieces = np.ravel(np.asarray(pieces, dtype=object))
+        pieces = np.ravel(np.asarray(self._table.to_delayed(), dtype=object))
         return float(sum(dask.compute(*(part(piece, columns) for piece in pieces))))
 
 

@@ -1,39 +1,160 @@
 """`Columns.place` as expressions: holes are filled where the rows are.
 
+Expressions of narwhals, written once: an engine turns them into its own query. Columns
+get plain names first (``c0``, ``c1``, ...), so no name of a user's is ever written into
+an expression.
+
 One column ``w`` per component is the row's factor there: NULL where the row observes
 nothing of it, 0 where it has zeros only. So a hole is
-``coalesce(x, w h, CASE WHEN the row leads to the component and it does not lead back
+``coalesce(w h, CASE WHEN the row leads to the component and it does not lead back
 THEN 0 END)``, whatever the blocks.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import add, and_, or_
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from a1gm._base.optional import require
+from a1gm._base.types import OnUndetermined
+from a1gm._base.words import shown
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
-from a1gm._rows.frames import ColumnNames, kinds_of_schema
-from a1gm.engines.query import (
-    INFINITY,
-    MAX,
-    Frame,
-    collect,
-    combined,
-    double,
-    needs_fences,
-    number,
-    open_lazy,
-    whole,
-    with_plain_names,
+from a1gm._rows.frames import ColumnNames, kinds_of_schema, library_of
+from a1gm.exceptions import (
+    EngineError,
+    LabelError,
+    NotNumericError,
+    NotRepresentableError,
+    ParameterError,
 )
-from a1gm.exceptions import LabelError, NotRepresentableError, ParameterError
+
+MAX = 1.7976931348623157e308
+INFINITY = float("inf")  # as a number: SQLite reads no such text
+FENCED = ("postgres", "sqlite")  # they write out an expression wherever it is used
+
+FACTOR = "row_factor"
+
+Frame: TypeAlias = "nw.LazyFrame[Any]"
+
+log = logging.getLogger("a1gm")
 
 
+# ------------------------------------------------------------------------------ numbers
+def double(value: float) -> nw.Expr:
+    """A number that is a double everywhere: in PostgreSQL ``0.5`` is a decimal."""
+    return nw.lit(repr(float(value))).cast(nw.Float64)
+
+
+def whole(value: int) -> nw.Expr:
+    """A number that is an integer of 64 bits everywhere."""
+    return nw.lit(value, nw.Int64)
+
+
+def column(letter: str, k: int) -> nw.Expr:
+    """A column of our own, such as x0."""
+    return nw.col(f"{letter}{k}")
+
+
+def combined(op: Callable[[Any, Any], Any], parts: Sequence[nw.Expr]) -> nw.Expr:
+    """Join expressions as a balanced tree: engines limit the depth of a chain."""
+    half = len(parts) // 2
+    if not half:
+        return parts[0]
+    joined: nw.Expr = op(combined(op, parts[:half]), combined(op, parts[half:]))
+    return joined
+
+
+def first_of(*parts: nw.Expr) -> nw.Expr:
+    """The first that is not NULL: SQLite has no such function of one argument."""
+    return nw.coalesce(*parts) if len(parts) > 1 else parts[0]
+
+
+def number(name: str, dtype: Any, *, may_be_nan: bool = True) -> nw.Expr:
+    """A column as doubles; NaN, which engines order above all numbers, as NULL."""
+    x = nw.col(name)
+    if dtype == nw.Boolean:  # PostgreSQL casts these to integers only
+        x = x.cast(nw.Int32)
+    if dtype != nw.Float64:
+        x = x.cast(nw.Float64)
+    if may_be_nan and dtype.is_float():
+        return nw.when(x <= INFINITY).then(x)
+    return x
+
+
+# ------------------------------------------------------------------------------- frames
+def open_lazy(X: Any) -> Frame:
+    """Open a lazy frame with narwhals; raise for what is not one."""
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except (TypeError, nw.exceptions.NarwhalsError):
+        frame = None
+    if isinstance(frame, nw.LazyFrame):
+        return frame
+    raise NotNumericError(
+        f"X is a {type(X).__module__}.{type(X).__name__}, which is not a table. Pass a "
+        "relation of DuckDB (con.sql(...), con.table(...)), a table of Ibis or a "
+        "DataFrame of Spark."
+    )
+
+
+def with_plain_names(frame: Frame) -> Frame:
+    """The same columns, called c0, c1, ... in their order."""
+    names = frame.collect_schema().names()
+    plain = [f"c{k}" for k in range(len(names))]
+    if frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect():
+        # Its names may have dots and backquotes, which narwhals does not quote.
+        native: Any = frame.to_native()
+        renamed: Frame = nw.from_native(native.toDF(*plain))
+        return renamed
+    return frame.select(
+        nw.col(name).alias(new) for name, new in zip(names, plain, strict=True)
+    )
+
+
+def needs_fences(frame: Frame) -> bool:
+    """Whether an engine needs fences between steps: see `LazyTable.step`."""
+    if not frame.implementation.is_ibis():
+        return False
+    backends = frame.to_native()._find_backends()[0]
+    return any(backend.name in FENCED for backend in backends)
+
+
+def collect(frame: Frame, what: str) -> Any:
+    """Run a query and return its lines as a table of pyarrow; ``what`` it does.
+
+    Raises EngineError with the message of the engine.
+    """
+    require("pyarrow", "sql", "Fitting a table where it is")
+    native, engine = frame.to_native(), frame.implementation.value
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("query that %s, on %s:\n%s", what, engine, _text_of(native))
+    try:
+        return frame.collect(backend="pyarrow").to_native()
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise EngineError(
+            f"The query that {what} failed on {engine}: {shown(lines[0])}",
+            advice="Nothing was changed; the engine's own error is the cause of this.",
+        ) from error
+
+
+def _text_of(native: Any) -> str:
+    """The query of a lazy frame in the words of its engine, for logs."""
+    library = library_of(native)
+    if library == "ibis":
+        return str(require("ibis", "sql", "The text of a query").to_sql(native))
+    name = {"duckdb": "sql_query", "sqlframe": "sql"}.get(library, "__repr__")
+    return str(getattr(native, name)())
+
+
+# ------------------------------------------------------------------------------- tables
 @dataclass(frozen=True)
 class LazyTable:
     """A lazy frame with plain names, and which of its columns are the table.
@@ -42,16 +163,11 @@ class LazyTable:
     """
 
     frame: Frame
-    all_names: list[str]
+    schema: Any
     names: ColumnNames
     places: list[int]
     choice: Choice | None
     is_fenced: bool
-
-    @staticmethod
-    def opens(X: Any) -> bool:
-        """Whether X is a lazy frame."""
-        return open_lazy(X) is not None
 
     @classmethod
     def of(
@@ -64,68 +180,99 @@ class LazyTable:
         frame = open_lazy(X)
         schema = frame.collect_schema()
         names = ColumnNames(schema.names())
-        kinds = kinds_of_schema(schema, options)
-        choice = options.choose(kinds, "X", has_index=False)
+        choice = options.choose(kinds_of_schema(schema, options), "X", has_index=False)
         chosen = names if choice is None else names.like(choice.table)
         places = {name: k for k, name in enumerate(names)}
         return cls(
             with_plain_names(frame),
-            list(names),
+            schema,
             chosen,
             [places[name] for name in chosen],
             choice,
             needs_fences(frame) if is_fenced is None else is_fenced,
         )
 
+    @property
+    def others(self) -> list[int]:
+        """Positions of the columns that are not the table."""
+        return [k for k in range(len(self.schema)) if k not in set(self.places)]
+
+    def cells(self, *others: str, may_be_nan: bool = True, exponent: int = 0) -> Frame:
+        """Cells as doubles x0, x1, ... times ``2**-exponent``, behind ``others``."""
+        dtypes = self.schema.dtypes()
+        x = [number(f"c{k}", dtypes[k], may_be_nan=may_be_nan) for k in self.places]
+        if exponent:
+            x = [v * double(2.0**-exponent) for v in x]
+        return self.frame.select(*others, **{f"x{j}": v for j, v in enumerate(x)})
+
     def step(self, frame: Frame) -> Frame:
         """A frame whose columns are computed once, by a LIMIT that no table reaches."""
         return frame.head(1 << 62) if self.is_fenced else frame
 
+    def placed(self, rule: Rule) -> Frame:
+        """The other columns, cells x, and s, h and w of the row in each component."""
+        frame = self.cells(*(f"c{k}" for k in self.others))
+        for step in (rule.sums(), rule.factors()):
+            frame = self.step(frame).with_columns(**step)
+        return self.step(frame)
+
     # ------------------------------------------------------------------------ answers
-    def filled(self, columns: Columns) -> Any:
-        """The frame with its holes filled; other columns and their order untouched."""
-        dtypes = self.frame.collect_schema().dtypes()
-        rule, values = _Rule(columns), {}
+    def fill(
+        self,
+        columns: Columns,
+        on_undetermined: OnUndetermined | None = None,
+        default: OnUndetermined = "warn",
+    ) -> Any:
+        """The frame with its holes filled; other columns and their order untouched.
+
+        Rows with a negative or infinite cell stay as they are. No query is run.
+        """
+        if on_undetermined == "raise":
+            raise ParameterError(
+                'on_undetermined="raise" cannot be used with a lazy frame, which is '
+                "filled when it is collected or written. See fit.n_undetermined."
+            )
+        rule = Rule(columns)
+        values = {k: nw.col(f"c{k}") for k in self.others}
         for j, k in enumerate(self.places):
             value = rule.value(j)
-            is_single = dtypes[k] == nw.Float32
+            is_single = self.schema.dtypes()[k] == nw.Float32
             values[k] = value.cast(nw.Float32) if is_single else value
-        return self._named(
-            rule.placed(self),
-            [values.get(k, nw.col(f"c{k}")) for k in range(len(self.all_names))],
-            self.all_names,
-        )
+        named = [values[k].alias(name) for k, name in enumerate(self.schema.names())]
+        return self.placed(rule).select(named).to_native()
 
-    def factors(self, columns: Columns) -> Any:
+    def factors(self, columns: Columns, *, warns: bool = False) -> Any:
         """The columns that are not the table, and the factor of each row.
 
-        NULL where a row has no factor, or several.
+        NULL where a row has no factor, or several. No query is run.
         """
-        name = "row_factor"
-        others = [k for k in range(len(self.all_names)) if k not in set(self.places)]
-        names = [self.all_names[k] for k in others]
-        if name in names:
+        names = self.schema.names()
+        kept = [nw.col(f"c{k}").alias(names[k]) for k in self.others]
+        if FACTOR in [names[k] for k in self.others]:
             raise LabelError(
-                f"X has a column {name!r}, the name of the row factors. Rename it."
+                f"X has a column {FACTOR!r}, the name of the row factors. Rename it."
             )
-        rule = _Rule(columns)
-        found = [*(nw.col(f"c{k}") for k in others), rule.factor()]
-        return self._named(rule.placed(self), found, [*names, name])
+        rule = Rule(columns)
+        return self.placed(rule).select(*kept, rule.factor().alias(FACTOR)).to_native()
+
+    def divergence(self, columns: Columns) -> float:
+        """Compute the divergence of all rows, in one query."""
+        return self.statistics(columns)["divergence"]
 
     def statistics(self, columns: Columns) -> dict[str, float]:
         """Divergence, Pearson's statistic and sum of r log r of all rows, by a query.
 
         Raises NotRepresentableError where a positive cell has a fitted value of 0.
         """
-        rule = _Rule(columns)
+        rule = Rule(columns)
         cells = [rule.scatter(j) for j in range(len(self.names))]
-        r = combined(add, [nw.coalesce(_s(c), double(0.0)) for c in rule.components])
+        r = rule.total("s")
         sums = {
             "divergence": combined(add, [cell[0] for cell in cells]),
             "pearson_chi2": combined(add, [cell[1] for cell in cells]),
             "row_logs": nw.when(r > double(0.0)).then(r * r.log()),
         }
-        lines = rule.placed(self).select(**sums)
+        lines = self.placed(rule).select(**sums)
         lines = lines.select(**{name: nw.col(name).sum() for name in sums})
         found = collect(lines, "sums the scatter of the cells").to_pylist()[0]
         if np.isinf(found["divergence"] or 0.0):
@@ -135,26 +282,14 @@ class LazyTable:
             )
         return {name: max(float(value or 0.0), 0.0) for name, value in found.items()}
 
-    @staticmethod
-    def _named(frame: Frame, values: list[nw.Expr], names: list[str]) -> Any:
-        pairs = zip(values, names, strict=True)
-        return frame.select(value.alias(name) for value, name in pairs).to_native()
 
+class Rule:
+    """What a row gets, as expressions.
 
-def _x(j: int) -> nw.Expr:
-    return nw.col(f"x{j}")
-
-
-def _s(c: int) -> nw.Expr:
-    return nw.col(f"s{c}")
-
-
-def _w(c: int) -> nw.Expr:
-    return nw.col(f"w{c}")
-
-
-class _Rule:
-    """What a row gets, as expressions in its cells x and its factors w."""
+    Of its cells x, and in each component of the sum s of its cells, of the sum h of the
+    factors of their columns, and of its factor w. These are NULL where a cell is
+    infinite or, unless signed, negative: such a row stays as it is.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self.h = np.nan_to_num(columns.factor)
@@ -167,29 +302,18 @@ class _Rule:
                 'only. Collect X first, or fit without negatives="allow".'
             )
 
-    def placed(self, table: LazyTable) -> Frame:
-        """The frame with cells x, and s and w of the row in each component.
-
-        They are NULL where a cell is infinite or, unless signed, negative: such a row
-        stays as it is.
-        """
-        dtypes = table.frame.collect_schema().dtypes()
-        pairs = enumerate(table.places)
-        x = {f"x{j}": number(f"c{k}", dtypes[k]) for j, k in pairs}
-        sums, factors = {}, {}
+    # --------------------------------------------------------------------------- rows
+    def sums(self) -> dict[str, nw.Expr]:
+        """Sums s and h of a row, of its cells x."""
+        found = {}
         for c in self.components:
             own = [j for j, label in enumerate(self.label) if label == c]
-            sums[f"s{c}"] = combined(add, [self._term(j) for j in own])
-            sums[f"h{c}"] = combined(add, [self._weight(j) for j in own])
-            factors[f"w{c}"] = self._row_factor(c, has_data=bool(self.h[own].any()))
-        others = [f"c{k}" for k in range(len(dtypes)) if k not in set(table.places)]
-        frame = table.frame.select(*others, **x)
-        for step in (sums, factors):
-            frame = table.step(frame).with_columns(**step)
-        return table.step(frame)
+            found[f"s{c}"] = combined(add, [self._term(j) for j in own])
+            found[f"h{c}"] = combined(add, [self._weight(j) for j in own])
+        return found
 
     def _term(self, j: int) -> nw.Expr:
-        x, zero = _x(j), double(0.0)
+        x, zero = column("x", j), double(0.0)
         if self.signed:
             return nw.coalesce(x, zero)
         # NULL, and so the sum, for a cell below zero; no -0.0 in the sum.
@@ -197,63 +321,74 @@ class _Rule:
         return nw.when(x > zero).then(x).otherwise(nothing)
 
     def _weight(self, j: int) -> nw.Expr:
-        """Factor of the column if it is observed; 1 for a column of zeros."""
-        h = double(self.h[j] or 1.0)
-        return nw.when(_x(j).is_null()).then(double(0.0)).otherwise(h)
+        is_hole = column("x", j).is_null()
+        return nw.when(is_hole).then(double(0.0)).otherwise(double(self.weights[j]))
 
-    def _row_factor(self, c: int, *, has_data: bool) -> nw.Expr:
-        s, reach = _s(c), nw.col(f"h{c}")
-        is_known = (reach > double(0.0)) & (s <= double(MAX))
-        if self.signed:
-            is_known = (reach != double(0.0)) & (s <= double(MAX)) & (s >= double(-MAX))
-        return nw.when(is_known).then(s / reach if has_data else double(0.0))
+    @property
+    def weights(self) -> Any:
+        """Factors of the columns; 1 for a column of zeros."""
+        return np.where(self.h == 0.0, 1.0, self.h)
 
-    # -------------------------------------------------------------------------- cells
-    def value(self, j: int) -> nw.Expr:
-        """The cell, or what fills its hole."""
-        c, zero = self.label[j], double(0.0)
-        if c < 0:
-            return _x(j)
-        found = [_x(j), _w(c) * double(self.h[j])]
-        behind = self._others(self.graph.behind([c]), c)
-        if behind:
-            leads = combined(or_, [~_w(k).is_null() for k in behind])
-            ahead = self._others(self.graph.ahead([c]), c)
-            stays = [~(nw.coalesce(_w(k), zero) > zero) for k in ahead]
-            found.append(nw.when(combined(and_, [leads, *stays])).then(zero))
-        return nw.coalesce(*found)
+    def factors(self) -> dict[str, nw.Expr]:
+        """Factors w of a row, of its sums."""
+        zero, most = double(0.0), double(MAX)
+        found: dict[str, nw.Expr] = {}
+        for c in self.components:
+            s, reach = column("s", c), column("h", c)
+            if self.signed:
+                is_known = (reach != zero) & (s <= most) & (s >= double(-MAX))
+            else:
+                is_known = (reach > zero) & (s <= most)
+            has_data = self.h[np.asarray(self.label) == c].any()
+            found[f"w{c}"] = nw.when(is_known).then(s / reach if has_data else zero)
+        return found
 
-    def _others(self, reached: Any, c: int) -> list[int]:
-        return [k for k in self.components if reached[k] and k != c]
+    def total(self, letter: str) -> nw.Expr:
+        """Sum of s or of w over the components."""
+        each = [nw.coalesce(column(letter, c), double(0.0)) for c in self.components]
+        return combined(add, each)
 
     def factor(self) -> nw.Expr:
-        """The factor of the row."""
-        zero = double(0.0)
-
-        def total(column: Any) -> nw.Expr:
-            each = [nw.coalesce(column(c), zero) for c in self.components]
-            return combined(add, each)
-
+        """The one factor of a row; NULL where it has none, or several."""
+        zero, w = double(0.0), [column("w", c) for c in self.components]
         if self.signed:
-            return _w(self.components[0]) + zero
-        is_held = [
-            nw.when(_w(c) > zero).then(whole(1)).otherwise(whole(0))
-            for c in self.components
-        ]
-        is_touched = combined(or_, [~_w(c).is_null() for c in self.components])
-        is_zero = (total(_s) == zero) & is_touched
+            return w[0] + zero
+        is_held = [nw.when(v > zero).then(whole(1)).otherwise(whole(0)) for v in w]
+        is_touched = combined(or_, [~v.is_null() for v in w])
+        is_zero = (self.total("s") == zero) & is_touched
         is_known = (combined(add, is_held) == whole(1)) | is_zero
-        return nw.when(is_known).then(total(_w))
+        return nw.when(is_known).then(self.total("w"))
+
+    # -------------------------------------------------------------------------- cells
+    def fitted(self, c: int, h: nw.Expr) -> nw.Expr:
+        """Value of a cell in a column of component c with factor h."""
+        zero, found = double(0.0), [column("w", c) * h]
+        behind, ahead = (
+            [k for k in self.components if reached[k] and k != c]
+            for reached in (self.graph.behind([c]), self.graph.ahead([c]))
+        )
+        if behind:
+            leads = combined(or_, [~column("w", k).is_null() for k in behind])
+            stays = [~(nw.coalesce(column("w", k), zero) > zero) for k in ahead]
+            found.append(nw.when(combined(and_, [leads, *stays])).then(zero))
+        return first_of(*found)
+
+    def value(self, j: int) -> nw.Expr:
+        """The cell, or what fills its hole."""
+        x, c = column("x", j), self.label[j]
+        return x if c < 0 else nw.coalesce(x, self.fitted(c, double(self.h[j])))
 
     def scatter(self, j: int) -> tuple[nw.Expr, nw.Expr]:
         """Parts of an observed cell in the divergence and in Pearson's statistic."""
         c, zero = self.label[j], double(0.0)
         if c < 0:
             return zero, zero
-        x, f = _x(j), _w(c) * double(self.h[j])
-        infinite = nw.lit(INFINITY)
+        x, f = column("x", j), column("w", c) * double(self.h[j])
         log = nw.when((x > zero) & (f > zero)).then(x * (x / f).log() - x + f)
         square = nw.when(f > zero).then((x - f) * (x - f) / f)
-        rest = nw.when(x > zero).then(infinite).otherwise(nw.coalesce(f, zero))
-        parts = log.otherwise(rest), square.otherwise(zero)
-        return tuple(nw.when(x.is_null()).then(zero).otherwise(part) for part in parts)  # type: ignore[return-value]
+        rest = nw.when(x > zero).then(nw.lit(INFINITY)).otherwise(nw.coalesce(f, zero))
+        seen = nw.when(~x.is_null())
+        return (
+            seen.then(log.otherwise(rest)).otherwise(zero),
+            seen.then(square.otherwise(zero)).otherwise(zero),
+        )

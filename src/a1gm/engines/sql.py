@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from a1gm._base.optional import require
 from a1gm._base.words import counted
 from a1gm._fit.place import Columns
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import ColumnOptions
-from a1gm.engines.count import wide_patterns
-from a1gm.engines.place import LazyTable
-from a1gm.engines.query import BITS, FENCED, cells_of, wide_lines
+from a1gm.engines.count import BITS, patterns_of_sums, wide_lines
+from a1gm.engines.place import FENCED, LazyTable
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
 
@@ -27,14 +28,13 @@ def fill_query(
     ``others`` are the types of its columns that are not fitted; they come first.
     """
     opened = _table(table, names, dialect, others)
-    return _text(opened.filled(columns), dialect)
+    return _text(opened.fill(columns), dialect)
 
 
 def lines_query(table: str, names: Any, dialect: str) -> str:
     """The query that counts the patterns of a table, for `patterns_of_rows`."""
-    opened = _table(table, names, dialect, {})
-    cells = cells_of(opened.frame, opened.places, may_be_nan=True)
-    lines = wide_lines(cells, len(opened.names), signed=False)
+    cells = _table(table, names, dialect, {}).cells()
+    lines = wide_lines(cells, len(names), signed=False)
     return _text(lines.to_native(), dialect)
 
 
@@ -42,30 +42,42 @@ def patterns_of_rows(rows: Iterable[Any], names: list[str]) -> Patterns:
     """The patterns that the rows of `lines_query` stand for, from any cursor."""
     pa = require("pyarrow", "sql", "PatternTable.from_rows")
     m = len(names)
-    keys = [f"k{first}" for first in range(0, m, BITS)]
+    whole = [*(f"k{first}" for first in range(0, m, BITS)), "n", "zero"]
     sums = [f"{letter}{j}" for letter in "sa" for j in range(m)]
-    fields = [*keys, "n", "zero", *sums]
+    kinds = dict.fromkeys(whole, int) | dict.fromkeys(sums, float)
     found = [tuple(row) for row in rows]
+    if not found:
+        raise DataError("Found 0 rows while a minimum of 1 is required.")
     for row in found:
-        if len(row) != len(fields):
+        if len(row) != len(kinds):
             raise DataError(
                 f"A row has {counted(len(row), 'value')}, and the query of "
-                f"PatternTable.sql for {counted(m, 'column')} returns {len(fields)}. "
+                f"PatternTable.sql for {counted(m, 'column')} returns {len(kinds)}. "
                 "Pass its rows as they are, and the columns that it was made for."
             )
     lines = {
-        name: [None if row[k] is None else kind(row[k]) for row in found]
-        for k, name in enumerate(fields)
-        for kind in (float if name in sums else int,)
+        name: [None if x is None else kind(x) for x in values]
+        for (name, kind), values in zip(
+            kinds.items(), zip(*found, strict=True), strict=True
+        )
     }
-    if not found:
-        raise DataError("Found 0 rows while a minimum of 1 is required.")
-    kinds = {name: pa.float64() if name in sums else pa.int64() for name in fields}
-    table = pa.table({name: pa.array(lines[name], kinds[name]) for name in fields})
-    return wide_patterns(table, tuple(names))
+    types = {int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+    seen, low = patterns_of_sums(pa.table(lines, schema=schema), m)
+    bad = np.flatnonzero((low < 0.0) | ~np.isfinite(seen.sums).all(axis=0))
+    if len(bad):
+        columns = ", ".join(repr(names[j]) for j in bad[:8])
+        raise DataError(
+            f"The table has negative values in {columns}, or values that do not add up "
+            "in float64. Mark them as NULL.",
+            column=int(bad[0]),
+        )
+    return seen
 
 
-def _table(table: str, names: Any, dialect: str, others: Mapping[str, str]) -> Any:
+def _table(
+    table: str, names: Any, dialect: str, others: Mapping[str, str]
+) -> LazyTable:
     ibis = require("ibis", "sql", "A query as text")
     if names is None or not all(isinstance(name, str) for name in names):
         raise ParameterError(
