@@ -248,8 +248,8 @@ def test_labels_of_numbers_are_labels():
         (pd.Series([1, 1], ["a", "a"]), LabelError, "two totals of row 'a'"),
         ([1, 2, 3], DataError, "has 3 numbers, but the seed has 2 rows"),
         (np.ones((2, 2)), DataError, "shape"),
-        ([1, -2], NegativeValuesError, "row 'b' is negative"),
-        ([1, np.inf], InfiniteValuesError, "row 'b' is infinite"),
+        ([1, -2], NegativeValuesError, r"row_totals\['b', 'total'\] = -2"),
+        ([1, np.inf], InfiniteValuesError, r"row_totals\['b', 'total'\] = inf"),
         (["1", 2], NotNumericError, "is a str"),
     ],
 )

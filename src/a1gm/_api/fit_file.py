@@ -25,7 +25,7 @@ from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._fit.sure.arguments import check_level
-from a1gm._fit.totals import scaled_fills, totals_of
+from a1gm._fit.totals import fills_to_totals
 from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.observe import observe
 from a1gm._rows.files.source import (
@@ -405,11 +405,13 @@ def _fill_to(
     rows = replace(rows_in_memory(files), weights=done.weights)
     if done.weights is not None:
         rows = replace(rows, exposed=done.fit.has_exposure)
-    row_totals = totals_beside(row_totals, files, rows.row_labels)
-    col_totals = totals_beside(col_totals, files, rows.col_labels)
-    totals = totals_of(rows, row_totals, col_totals, files.name)
+    totals = (
+        totals_beside(row_totals, files, rows.row_labels),
+        totals_beside(col_totals, files, rows.col_labels),
+    )
     placed = done.fit._columns.place(rows)
-    done.values = scaled_fills(placed, totals, tol=done.fit.tol)._values
+    fills = fills_to_totals(placed, *totals, files.name, done.fit.tol)
+    done.values = fills.values
 
 
 def fill_file(

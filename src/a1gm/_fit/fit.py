@@ -55,7 +55,7 @@ from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
-from a1gm._fit.totals import fill_to_totals, totals_of
+from a1gm._fit.totals import fills_to_totals
 from a1gm._observe.patterns import PatternsGone
 from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names, paired
@@ -658,8 +658,9 @@ class RankOneFit(Solution):
         col_totals: Any,
     ) -> Any:
         """Fill a table that was read as ``rows`` to totals."""
-        totals = totals_of(rows, row_totals, col_totals, "the table")
-        return fill_to_totals(X, columns.place(rows), totals, tol=self.tol)
+        totals = row_totals, col_totals
+        fills = fills_to_totals(columns.place(rows), *totals, "the table", self.tol)
+        return fill_table(X, fills).table
 
     def _fill(
         self,

@@ -165,22 +165,29 @@ def warn_left(
     warn_undetermined(text_of_left_cells(n, rows.where(*first)), how or usual)
 
 
+def text_of_budget(what: str, fit: Any) -> tuple[Text, ...]:
+    """Text about a certificate above the tolerance; empty where it is not."""
+    if not fit.certificate > fit.tol:
+        return ()
+    return (
+        f"The {what} stopped after {counted(fit.n_iter, 'iteration')} with a "
+        f"certificate of {fit.certificate:.2g}, above the tolerance of {fit.tol:g}. "
+        "Raise ",
+        Option("max_iter"),
+        " or ",
+        Option("tol"),
+        ".",
+    )
+
+
 def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
     """Text about how far the fit may be off; empty where it has converged."""
     factors = fit._solved.factors
     is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
     if is_sure or fit.converged:
         return ""
-    if fit.certificate > fit.tol:
-        return (
-            f"The fit stopped after {counted(fit.n_iter, 'iteration')} with a "
-            f"certificate of {fit.certificate:.2g}, above the tolerance of "
-            f"{fit.tol:g}. Raise ",
-            Option("max_iter"),
-            " or ",
-            Option("tol"),
-            ".",
-        )
+    if text := text_of_budget("fit", fit):
+        return text
     size = "by any factor"
     if math.isfinite(fit.cell_error):
         size = f"by a share of up to {fit.cell_error:.2g}"

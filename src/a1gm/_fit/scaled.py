@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints, SmallInts, Solver
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Solver
 from a1gm._base.words import counted
-from a1gm._fit.fill import fill_table
 from a1gm._fit.messages import html_table, one_line, solver_in_words
-from a1gm._fit.place import Fills
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.seed import (
     Cells,
-    as_type,
-    blank,
-    cells_at,
+    in_container,
     known_cells,
     listed_cells,
     positive_cells,
@@ -80,35 +76,18 @@ class ScaledTable:
     @cached_property
     def table(self) -> Any:
         """The scaled table in the container of the seed, computed when looked at."""
-        if type(self._seed) is np.ndarray and self._is_whole:
-            table: Floats = self._A * self.col_factor
+        if self._is_whole and isinstance(self._A, np.ndarray):
+            table: Any = self._A * self.col_factor
             table *= self.row_factor[:, None]
-            return table
-        return self._in_container(self._values)
+        else:
+            table = self._listed(self._cells[2], self._known_cells[2])
+        return in_container(self._seed, self._rows, table)
 
-    def _in_container(self, values: Any) -> Any:
-        rows = blank(self._rows, *self._known_cells[:2])
-        return fill_table(as_type(self._seed, self._rows), Fills(rows, values)).table
-
-    def _values(self, i: Ints, j: Ints) -> Floats:
-        """Values of cells, known ones included."""
-        cells = self._free(i, j, cells_at(self._A, i, j))
-        if self._known is None:
-            return cells
-        known = self._known.values_at(i, j)
-        return np.where(np.isnan(known), cells, known)
-
-    def _free(self, i: Ints, j: Ints, seed: Floats) -> Floats:
-        """Scaled values of cells that are not known."""
-        with np.errstate(over="ignore"):
-            cells: Floats = self.row_factor[i] * seed * self.col_factor[j]
-        cells[~self._is_inside(i, j)] = 0.0
-        return cells
-
-    def _is_inside(self, i: Ints, j: Ints) -> Bools:
-        block = self._scaled.row_block[i]
-        inside: Bools = (block == self._scaled.col_block[j]) & (block >= 0)
-        return inside
+    def _listed(self, free: AnyArray, known: AnyArray) -> Any:
+        """Values of the free cells, and of the known ones, as a CSR array."""
+        (i, j, _), (a, b, _) = self._cells, self._known_cells
+        places = np.concatenate([i, a]), np.concatenate([j, b])
+        return listed_cells(*places, np.concatenate([free, known]), self.shape)
 
     @cached_property
     def _is_whole(self) -> bool:
@@ -125,7 +104,14 @@ class ScaledTable:
     def _cells(self) -> Cells:
         """Places where the seed is above 0, and the scaled values there."""
         i, j, seed = positive_cells(self._A)
-        return i, j, self._free(i, j, seed)
+        with np.errstate(over="ignore"):
+            cells = self.row_factor[i] * seed * self.col_factor[j]
+        return i, j, np.where(self._is_inside(i, j), cells, 0.0)
+
+    def _is_inside(self, i: Ints, j: Ints) -> Bools:
+        block = self._scaled.row_block[i]
+        inside: Bools = (block == self._scaled.col_block[j]) & (block >= 0)
+        return inside
 
     @cached_property
     def _sums(self) -> tuple[Floats, Floats]:
@@ -133,10 +119,8 @@ class ScaledTable:
         if self._is_whole:
             w, h = self.row_factor, self.col_factor
             return w * (self._A @ h), h * (self._A.T @ w)
-        i, j, x = self._cells
-        return weighted_counts(i, x, self.shape[0]), weighted_counts(
-            j, x, self.shape[1]
-        )
+        (i, j, x), (n, m) = self._cells, self.shape
+        return weighted_counts(i, x, n), weighted_counts(j, x, m)
 
     # ------------------------------------------------------------------ how it stands
     @cached_property
@@ -240,11 +224,8 @@ class ScaledTable:
                 f"The totals are met to {self.certificate:.1g} only, which is not "
                 "enough to round the cells. Divide the totals by a power of ten."
             )
-        cells = np.concatenate([whole, np.rint(known)])
-        places = np.concatenate([i, a]), np.concatenate([j, b])
-        table = listed_cells(*places, cells, self.shape)
-        whole_cells = self._in_container(partial(cells_at, table))
-        return as_type(whole_cells, self._rows, "int64")
+        table = self._listed(whole, np.rint(known).astype(np.int64))
+        return in_container(self._seed, self._rows, table)
 
     # ------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:

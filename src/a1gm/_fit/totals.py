@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,19 +10,23 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fill import fill_table
+from a1gm._fit.messages import text_of_budget
 from a1gm._fit.place import Fills, Placed
 from a1gm._fit.scaled import ScaledTable
 from a1gm._rows.labels import Names
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import check_values
-from a1gm._rows.seed import known_cells, listed_cells, missing_cells, without_cells
+from a1gm._rows.seed import (
+    cells_at,
+    known_cells,
+    listed_cells,
+    without_cells,
+)
 from a1gm._rows.totals import read_totals
-from a1gm._solve.totals import NoTableError, Side, scale_seed, sides_of
+from a1gm._solve.totals import NoTableError, scale_seed, sides_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataHintWarning,
-    Option,
     See,
     TotalsError,
     UndeterminedError,
@@ -46,21 +51,18 @@ def totals_of(rows: AnyRows, row_totals: Any, col_totals: Any, name: str) -> Tot
     )
 
 
-def fill_to_totals(X: Any, placed: Placed, totals: Totals, *, tol: float) -> Any:
-    """Fill the missing cells of X so that it has totals; the others are kept."""
-    fills = Fills(placed.rows, scaled_fills(placed, totals, tol=tol)._values)
-    return fill_table(X, fills).table
-
-
-def scaled_fills(placed: Placed, totals: Totals, *, tol: float) -> ScaledTable:
+def fills_to_totals(
+    placed: Placed, row_totals: Any, col_totals: Any, name: str, tol: float
+) -> Fills:
     """Scale the fills of rows so that the filled rows have totals.
 
     The rank-1 fills are the seed, and what is observed is known. Cells without a fill
     take any scale between their blocks where scaling absorbs it.
     """
     rows = placed.rows
+    totals = totals_of(rows, row_totals, col_totals, name)
     check_values(rows, rows.cells, None)
-    i, j = missing_cells(rows)
+    i, j, _ = known_cells(rows, missing=True)
     fills = placed.values(i, j)
     if (left := np.isnan(fills)).any():
         unknown = np.isnan(totals[0])[i] | np.isnan(totals[1])[j]
@@ -76,7 +78,8 @@ def scaled_fills(placed: Placed, totals: Totals, *, tol: float) -> ScaledTable:
         fills[left] = w[i[left]] * h[j[left]]
     A = listed_cells(i, j, fills, (rows.n_rows, rows.n_cols))
     options: Any = {"tol": tol, "max_iter": MOST_ITERATIONS, "of": "fill"}
-    return scale_matrix(None, rows, A, rows, totals, **options)
+    scaled = scale_matrix(None, rows, A, rows, totals, **options)
+    return Fills(rows, partial(cells_at, listed_cells(*scaled._cells, scaled.shape)))
 
 
 def _with_typical(factors: Floats) -> Floats:
@@ -105,11 +108,8 @@ def scale_matrix(
     cells = known_cells(known)
     if known is not None:
         A = without_cells(A, *cells[:2])
-    sides = sides_of(totals, cells)
-    for name, side, total in zip(("row", "column"), sides, totals, strict=True):
-        _check_known(name, side, total, names, _KNOWN[of])
     try:
-        scaled = scale_seed(A, *sides, tol=tol, max_iter=max_iter)
+        scaled = scale_seed(A, *sides_of(totals, cells), tol=tol, max_iter=max_iter)
     except NoTableError as proof:
         besides = f" besides the {_KNOWN[of]}" if len(cells[0]) else ""
         raise _error_of(proof, names, totals, besides, of) from None
@@ -118,74 +118,47 @@ def scale_matrix(
     return result
 
 
-def _check_known(
-    name: str, side: Side, totals: Floats, names: Names, known: str
-) -> None:
-    """Raise for a total below its known cells."""
-    low = np.flatnonzero(side.units < 0)
-    if not len(low):
-        return
-    first, is_row = side.lines[low[:1]].tolist(), name == "row"
-    where = names.rows(first, 1) if is_row else names.columns(first, 1)
-    has = float(totals[first[0]])
-    needs = has - float(side.needs[low[0]])
-    raise TotalsError(
-        f"The {known} of {where} sum to {needs:.15g}, more than its total of "
-        f"{has:.15g} ({len(low)} in all).",
-        advice=f"Correct the total, or the {known}.",
-        rows=tuple(first if is_row else ()),
-        cols=tuple(() if is_row else first),
-        needs=needs,
-        has=has,
-        side=name,
-    )
-
-
 def _error_of(
     proof: NoTableError, names: Names, totals: Totals, besides: str, of: str
 ) -> TotalsError:
     """Say in the user's words why no table has the totals."""
-    if proof.is_sum:
-        sums = [float(np.nansum(side)) for side in totals]  # with known cells
-        proof.has, proof.needs = sorted(sums)
+    rows, cols, side = proof.rows.tolist(), proof.cols.tolist(), proof.side
+    needs, has = proof.needs, proof.has
+    lines = names.rows(rows, len(rows)), names.columns(cols, len(cols))
+    advice = f"Correct these totals, or {_REMEDY[of]}."
+    if proof.why == "known":
+        side = "row" if rows else "column"
+        total = float(totals[0][rows[0]] if rows else totals[1][cols[0]])
+        needs, has = total + needs - has, total
         text = (
-            f"The row totals sum to {sums[0]:.15g}, the column totals to "
-            f"{sums[1]:.15g}."
+            f"The {_KNOWN[of]} of {''.join(lines)} sum to {needs:.15g}, more than its "
+            f"total of {has:.15g}."
         )
+        advice = f"Correct the total, or the {_KNOWN[of]}."
+    elif proof.why == "sum":
+        r, c = (float(np.nansum(total)) for total in totals)  # with known cells
+        has, needs = sorted([r, c])
+        text = f"The row totals sum to {r:.15g}, the column totals to {c:.15g}."
         advice = "Correct them: the totals that are not known cannot be below 0."
         if not np.isnan(np.concatenate(totals)).any():
             advice = (
                 "Correct them, or bring one side to the other: col_totals * "
-                f"({sums[0]:.15g} / {sums[1]:.15g})."
+                f"({r:.15g} / {c:.15g})."
             )
     else:
-        is_row = proof.side == "row"
-        lines = (
-            (names.rows(proof.rows.tolist(), len(proof.rows)), len(proof.rows)),
-            (names.columns(proof.cols.tolist(), len(proof.cols)), len(proof.cols)),
-        )
-        (who, n), (them, n_others) = lines if is_row else lines[::-1]
+        is_row = side == "row"
+        (who, them), other = (lines, "column") if is_row else (lines[::-1], "row")
+        n, m = (len(rows), len(cols)) if is_row else (len(cols), len(rows))
         verb, they = ("needs", "it") if n == 1 else ("need", "they")
-        text = f"{who[0].upper()}{who[1:]} {verb} {proof.needs:.15g}{besides}"
-        other = "column" if is_row else "row"
-        if n_others == 0:
+        text = f"{who[0].upper()}{who[1:]} {verb} {needs:.15g}{besides}"
+        if m == 0:
             text += ", but there is no cell that can be above 0."
-        elif n_others == 1:
-            text += f"; the only {other} that {they} can use, {them}, has "
+        elif m == 1:
+            text += f"; the only {other} that {they} can use, {them}, has {has:.15g}."
         else:
-            text += f"; the only {other}s that {they} can use ({them}) have "
-        if n_others:
-            text += f"{proof.has:.15g}."
-        advice = f"Correct these totals, or {_REMEDY[of]}."
-    return TotalsError(
-        text,
-        advice=advice,
-        rows=tuple(proof.rows.tolist()),
-        cols=tuple(proof.cols.tolist()),
-        needs=proof.needs,
-        has=proof.has,
-        side=proof.side,
-    )
+            text += f"; the only {other}s that {they} can use ({them}) have {has:.15g}."
+    cut: Any = {"rows": tuple(rows), "cols": tuple(cols), "side": side}
+    return TotalsError(text, advice=advice, needs=needs, has=has, **cut)
 
 
 def _warn(result: ScaledTable, names: Names, of: str) -> None:
@@ -203,9 +176,9 @@ def _warn(result: ScaledTable, names: Names, of: str) -> None:
                 ".",
             )
         )
-    if result.converged:
-        return
-    if result.certificate <= result.tol:
+    if text := text_of_budget("scaling", result):
+        warn_user(ConvergenceWarning(*text))
+    elif not result.converged:
         warn_user(
             "The totals are met, but small cells that join parts of the table may be "
             f"off by {result.cell_error:.1g} of their values: they follow from "
@@ -213,15 +186,3 @@ def _warn(result: ScaledTable, names: Names, of: str) -> None:
             "decimals are exact.",
             ConvergenceWarning,
         )
-        return
-    warn_user(
-        ConvergenceWarning(
-            f"The scaling stopped after {counted(result.n_iter, 'iteration')} with a "
-            f"certificate of {result.certificate:.2g}, above the tolerance of "
-            f"{result.tol:g}. Raise ",
-            Option("max_iter"),
-            " or ",
-            Option("tol"),
-            ".",
-        )
-    )

@@ -12,7 +12,7 @@ from a1gm._rows.columns import BY_RULE, columns_like
 from a1gm._rows.frames import open_frame
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
-from a1gm._rows.rows import Rows, check_values
+from a1gm._rows.rows import check_values
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import Call, DataError, Option
 
@@ -85,26 +85,17 @@ def read_known(known: Any, rows: AnyRows) -> AnyRows | None:
     return table
 
 
-def known_cells(table: AnyRows | None) -> Cells:
-    """Places and values of the cells of a table that are not missing."""
+def known_cells(table: AnyRows | None, *, missing: bool = False) -> Cells:
+    """Places and values of the cells of a table that are not missing; or are."""
     if table is None:
         none = np.zeros(0, np.int64)
         return none, none, np.zeros(0)
-    if isinstance(table, SparseRows):
-        own = table.without_missing()
-        return own.row_of_cell, own.cols.astype(np.int64), own.values
     cells = table.cells
-    i, j = np.nonzero(~np.isnan(cells))
-    return i, j, cells[i, j]
-
-
-def missing_cells(table: AnyRows) -> tuple[Ints, Ints]:
-    """Places of the missing cells, of a sparse table those that are stored."""
+    some = np.isnan(cells) == missing
     if isinstance(table, SparseRows):
-        holes = table.missing
-        return table.row_of_cell[holes], table.cols[holes].astype(np.int64)
-    i, j = np.nonzero(np.isnan(table.cells))
-    return i, j
+        return table.row_of_cell[some], table.cols[some].astype(np.int64), cells[some]
+    i, j = np.nonzero(some)
+    return i, j, cells[some]
 
 
 def without_cells(A: Any, i: Ints, j: Ints) -> Any:
@@ -141,41 +132,23 @@ def positive_cells(A: Any) -> Cells:
     return i, j, found.data[some]
 
 
-# ------------------------------------------------------------------------- and back
-def blank(rows: AnyRows, i: Ints, j: Ints) -> AnyRows:
-    """The same table with all cells missing, to be filled.
-
-    A sparse one stores its own cells and those at (i, j).
-    """
-    if isinstance(rows, Rows):
-        cells = np.broadcast_to(np.nan, (rows.n_rows, rows.n_cols))
-        parts: Any = [(cells, None, None, 0)]
-        return replace(rows, parts=parts, cut=None, steps=(), is_float64=False)
-    if not len(i):
-        return rows.with_values(np.full(len(rows.values), np.nan))
-    m = rows.n_cols
-    places = np.union1d(rows.row_of_cell * m + rows.cols, i * m + j)
-    counts = np.bincount(places // m, minlength=rows.n_rows)
-    return replace(
-        rows,
-        ptr=np.concatenate(([0], np.cumsum(counts))),
-        cols=(places % m).astype(np.int32),
-        values=np.full(len(places), np.nan),
-    )
-
-
-def as_type(table: Any, rows: AnyRows, dtype: str = "float64") -> Any:
-    """A table with cells of another type; float64 has room for the digits of totals."""
+def in_container(seed: Any, rows: AnyRows, cells: Any) -> Any:
+    """The seed, which was read as ``rows``, with other cells: an array or a CSR one."""
+    if isinstance(rows, SparseRows):
+        return type(seed)(cells)
+    cells = cells if isinstance(cells, np.ndarray) else cells.toarray()
     if rows.backend is None:
-        is_array = is_sparse(table) or isinstance(table, np.ndarray)
-        table = table if is_array else np.asarray(table)
-        return table.astype(dtype, copy=False)
-    choice = getattr(rows, "choice", None)
-    names = list(rows.col_labels) if choice is None else choice.table
+        is_masked = isinstance(seed, np.ma.MaskedArray)
+        return np.ma.MaskedArray(cells) if is_masked else cells
+    names = list(rows.col_labels if rows.choice is None else rows.choice.table)
     if rows.backend == "pandas":
-        return table.astype(dict.fromkeys(names, dtype))
+        frame = seed.copy(deep=False)
+        for name, column in zip(names, cells.T, strict=True):
+            frame[name] = column
+        return frame
     import narwhals as nw
 
-    kind = nw.Float64 if dtype == "float64" else nw.Int64
-    frame = open_frame(table, "seed")
-    return frame.with_columns(nw.col(names).cast(kind())).to_native()
+    frame = open_frame(seed, "seed")
+    columns = zip(names, cells.T.copy(), strict=True)
+    new = [nw.new_series(*pair, backend=frame.implementation) for pair in columns]
+    return frame.with_columns(*new).to_native()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,8 @@ from a1gm._base.words import counted
 from a1gm._rows.frames import library_of
 from a1gm._rows.labels import Lookup, label_at
 from a1gm._rows.read import read_input
-from a1gm._rows.rows import Rows, objects_to_floats, read_array
-from a1gm.exceptions import (
-    DataError,
-    InfiniteValuesError,
-    LabelError,
-    NegativeValuesError,
-)
+from a1gm._rows.rows import Rows, check_values, read_array, table_of
+from a1gm.exceptions import DataError, LabelError
 
 
 def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
@@ -49,7 +45,8 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
             f"{counted(n, side)}. Pass one total per {side}, NaN where it is not "
             "known, or a dict or a Series with names."
         )
-    _check(totals, side, labels, name)
+    names = {"name": name, "row_labels": labels, "col_labels": ["total"]}
+    check_values(replace(table_of(totals[:, None]), **names), totals, None)
     return totals
 
 
@@ -76,34 +73,11 @@ def _labels_and_values(given: Any, name: str) -> tuple[Any, Floats]:
 def _numbers(given: Any, name: str) -> Floats:
     """Numbers of a list, an array or a Series; None is NaN."""
     if isinstance(given, list | tuple):
-        values: AnyArray = np.empty((len(given), 1), object)
-        values[:, 0] = given
-        return objects_to_floats(values, name)[:, 0]
-    array = np.asanyarray(given)
-    if array.ndim != 1:
-        is_line = array.ndim == 2 and 1 in array.shape
-        if not is_line:
-            raise DataError(
-                f"{name} has shape {array.shape}. Pass one total per row or column."
-            )
-        array = array.reshape(-1)
-    if not len(array):
-        return np.zeros(0)
-    return read_array(array.reshape(-1, 1), name).cells[:, 0]
-
-
-def _check(totals: Floats, side: str, labels: Any, name: str) -> None:
-    """Raise for a total that is negative or infinite."""
-    faults = {
-        "infinite": (np.isinf(totals), InfiniteValuesError),
-        "negative": (totals < 0.0, NegativeValuesError),
-    }
-    for what, (bad, error) in faults.items():
-        if bad.any():
-            at = int(bad.argmax())
-            raise error(
-                f"{name}: the total of {side} {label_at(labels, at)} is {what} "
-                f"({totals[at]:g}; {int(bad.sum())} in all).",
-                advice="Totals must be finite and >= 0; NaN is for an unknown one.",
-                count=int(bad.sum()),
-            )
+        array: AnyArray = np.array([*given, None], object)[:-1]
+    else:
+        array = np.asanyarray(given)
+    if array.size != max(array.shape, default=0) or not array.ndim:
+        raise DataError(
+            f"{name} has shape {array.shape}. Pass one total per row or column."
+        )
+    return read_array(array.reshape(-1, 1), name).cells[:, 0] if len(array) else array

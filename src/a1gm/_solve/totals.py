@@ -55,6 +55,7 @@ class Side:
     units: Ints  # the same in whole numbers, ``per`` to one
     error: Floats  # what rounding may have changed of ``units``
     per: float
+    is_exact: bool
     lines: Ints  # of the table that have a total
     place: Ints  # of each line of the table among these
     is_open: bool
@@ -77,7 +78,7 @@ class Side:
             needs, error = units / per, np.zeros(len(total))
         has = ~np.isnan(total)
         place = np.where(has, np.cumsum(has) - 1, has.sum())
-        found = needs[has], units[has].astype(np.int64), error[has], per
+        found = needs[has], units[has].astype(np.int64), error[has], per, not share
         return cls(*found, np.flatnonzero(has), place, not has.all())
 
     def close(self, units: float) -> None:
@@ -129,20 +130,17 @@ def _units_of_decimals(values: Floats) -> float:
 class NoTableError(Exception):
     """No table has these totals: some lines need more than those they can use have.
 
-    ``is_sum``: those are all lines with a total.
+    ``why`` is "cut", "sum" if those are all lines with a total, or "known" if one line
+    has known cells that sum to more than its total.
     """
 
-    def __init__(
-        self, rows: Side, cols: Side, cut: tuple[Bools, Bools], *, is_sum: bool = False
-    ) -> None:
+    def __init__(self, why: str, rows: Side, cols: Side, *cut: Any) -> None:
         super().__init__()
-        needs = [
-            float(side.units[some].sum()) / side.per
-            for side, some in zip((rows, cols), cut, strict=True)
-        ]
-        self.side = "row" if needs[0] > needs[1] else "column"
-        self.rows, self.cols = rows.lines[cut[0]], cols.lines[cut[1]]
-        self.has, self.needs, self.is_sum = *sorted(needs), is_sum
+        pairs = list(zip((rows, cols), cut, strict=True))
+        sums = [float(side.units[some].sum()) / side.per for side, some in pairs]
+        self.rows, self.cols = (side.lines[some] for side, some in pairs)
+        self.why, self.side = why, "row" if sums[0] > sums[1] else "column"
+        self.has, self.needs = sorted(sums)
 
 
 # ------------------------------------------------------------------------------ scaling
@@ -221,13 +219,17 @@ class _Problem:
     @classmethod
     def of(cls, A: Any, rows: Side, cols: Side) -> _Problem:
         """Join lines without a total; raise NoTableError if the sums differ."""
+        none, every = np.zeros(0, np.int64), slice(None)
+        if (low := np.flatnonzero(rows.units < 0)[:1]).size:
+            raise NoTableError("known", rows, cols, low, none)
+        if (low := np.flatnonzero(cols.units < 0)[:1]).size:
+            raise NoTableError("known", rows, cols, none, low)
         sums = [int(side.units.sum()) for side in (rows, cols)]
         off = sums[0] - sums[1]
         if abs(off) <= rows.error.sum() + cols.error.sum():
             off = 0
         if (off > 0 and not cols.is_open) or (off < 0 and not rows.is_open):
-            every = np.ones(len(rows.units), bool), np.ones(len(cols.units), bool)
-            raise NoTableError(rows, cols, every, is_sum=True)
+            raise NoTableError("sum", rows, cols, every, every)
         if not rows.is_open and not cols.is_open:
             return cls(A, rows, cols)
         from scipy.sparse import coo_array, csr_array
@@ -292,7 +294,7 @@ class _Problem:
         if near[-1] < math.inf:
             w, h = near[:2]
         step = factors.step
-        if self.rows.error.any():
+        if not self.rows.is_exact:
             step = max(step, self._step(inside, w, h, blocks[1], MOST_SOLVED))
         return Scaled(w, h, *blocks, step, factors.solver, sweeps + factors.n_iter)
 
@@ -362,7 +364,7 @@ class _Problem:
                 proofs.append((a, b))
         if proofs:
             cut = min(proofs, key=lambda cut: int(cut[0].sum() + cut[1].sum()))
-            raise NoTableError(rows, cols, cut)
+            raise NoTableError("cut", rows, cols, *cut)
 
 
 def _solver(A: Any, r: Floats, network: Network, w: Floats, h: Floats) -> Solve:
