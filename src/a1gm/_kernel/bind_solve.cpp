@@ -68,6 +68,18 @@ nb::object bits_product(const Bits& bits, nb::handle weights, const Doubles& d,
   }));
 }
 
+nb::object reach_of(const Bits& bits, const Doubles& x, int n_threads) {
+  const BitMask mask = mask_of(bits, rows_of(x));
+  return to_numpy(unlocked([&] { return reach_of_bits(mask, x.data(), n_threads); }));
+}
+
+nb::object collect_of(const Bits& bits, const Doubles& d, int64_t n_cols, int64_t n_levels,
+                      int64_t inner, int n_threads) {
+  const BitMask mask = mask_of(bits, n_cols);
+  return to_numpy(
+      unlocked([&] { return collect_bits(mask, d.data(), n_levels, inner, n_threads); }));
+}
+
 nb::object solve_staircase(const Bits& bits, nb::handle parts, const Doubles& col_sums,
                            double scale, int n_threads) {
   const Table table(parts);
@@ -218,6 +230,8 @@ void bind_solve(nb::module_& m) {
         nb::arg(), nb::arg(), nb::arg());
   m.def("bits_product", &bits_product, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::arg());
+  m.def("reach_of_bits", &reach_of);
+  m.def("collect_bits", &collect_of);
   m.def("reduce_mask", &reduce_mask);
   m.def("reduce_table", &reduce_table);
   m.def("reduce_pairs", &reduce_pairs);

@@ -16,9 +16,10 @@ from a1gm.exceptions import (
     EmptyLineWarning,
     Option,
 )
+from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import Known
 from a1gm.tensor.mend import settle
-from a1gm.tensor.problem import MOST_CELLS
+from a1gm.tensor.problem import MOST_CELLS, Levels
 from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
 from a1gm.tensor.result import TensorFit
 from a1gm.tensor.solve import solve
@@ -91,18 +92,21 @@ def fit_cells(
 ) -> TensorFit:
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
-    levels, problem, exponent = problem_of(cells, groups, options.n_threads)
-    known = Known(problem)
-    stay = problem.only(~known.given_up) if known.given_up.any() else problem
-    solved = solve(stay, options.tol, options.max_iter)
-    solved = settle(stay, solved, known.rank, options.tol)
+    levels = tuple(Levels.of(group, cells) for group in groups)
+    found, exponent = None, 0
+    if cells.positions is None and len(groups) == sum(map(len, groups)) > 1:
+        found = fit_array(cells, options)
+    if found is None:
+        problem, exponent = problem_of(cells, levels, options.n_threads)
+        known = Known(problem)
+        stay = problem.only(~known.given_up) if known.given_up.any() else problem
+        solved = solve(stay, options.tol, options.max_iter)
+        found = problem, known, settle(stay, solved, known.rank, options.tol)
     fit = TensorFit(
         cells,
         groups,
         levels,
-        problem,
-        known,
-        solved,
+        *found,
         exponent,
         tol=options.tol,
         on_undetermined=options.on_undetermined,

@@ -171,19 +171,22 @@ def _null_vector(A: Any, random: np.random.Generator) -> Floats:
 class Known:
     """Fates of the cells of a table, and the observed zeros that are given up."""
 
-    def __init__(self, p: Problem) -> None:
+    def __init__(self, p: Problem, *, is_tied: bool = False) -> None:
+        """``is_tied``: positive cells are known to tie all levels of every group."""
         self._p = p
-        positive = p.s > 0.0
-        levels = [row - start for row, start in zip(p.level, p.starts, strict=False)]
-        self._labels, self._positive = contract(
-            [level[positive] for level in levels], [int(n) for n in p.sizes]
-        )
+        sizes = p.sizes.tolist()
+        if is_tied:
+            self._labels = [np.zeros(n, np.int64) for n in sizes]
+            self._positive: Tuples = [np.zeros(1, np.int64) for _ in sizes]
+            zeros: Tuples = [np.zeros(0, np.int64) for _ in sizes]
+        else:
+            positive = p.s > 0.0
+            self._labels, self._positive = contract(p.of_groups(positive), sizes)
+            zeros = p.of_groups(~positive)
         self._sizes = [int(c.max(initial=-1)) + 1 for c in self._labels]
-        zeros = [level[~positive] for level in levels]
         self._zeros, self._zero_of_cell = distinct_rows(
             [c[z] for c, z in zip(self._labels, zeros, strict=True)], *self._sizes
         )
-        self._is_zero_cell = ~positive
         self._decide_zeros()
 
     def _decide_zeros(self) -> None:
@@ -217,13 +220,14 @@ class Known:
 
     def _of_cells(self, of_zeros: Bools) -> Bools:
         found = np.zeros(self._p.n_cells, bool)
-        found[self._is_zero_cell] = of_zeros[self._zero_of_cell]
+        if of_zeros.any():
+            found[self._p.s == 0.0] = of_zeros[self._zero_of_cell]
         return found
 
     @property
     def is_whole(self) -> bool:
         """Whether every cell of levels with data is known."""
-        return all(
+        return not self._driven.any() and all(
             len(np.unique(label[has])) <= 1
             for label, has in zip(
                 self._labels, self._p.split(self._p.has_cells), strict=True
@@ -283,11 +287,12 @@ class Known:
         if rank is None:
             return None
         # Ties of levels count, too: each joins two classes of the levels with cells.
-        stay = self._p.only(~self.given_up).has_cells
+        p = self._p
+        stay = (p.only(~self.given_up) if self.given_up.any() else p).has_cells
         n_levels = int(stay.sum())
         n_classes = sum(
             len(np.unique(label[has]))
-            for label, has in zip(self._labels, self._p.split(stay), strict=True)
+            for label, has in zip(self._labels, p.split(stay), strict=True)
         )
         return rank + n_levels - n_classes
 

@@ -18,7 +18,7 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm.tensor.known import contract, design
 from a1gm.tensor.problem import Problem
 from a1gm.tensor.reduce import distinct_rows
-from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved, hessian
+from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved
 
 HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
@@ -39,11 +39,9 @@ def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
         return solved
     f, margins = p.fitted(solved.t)
     if not is_small(p):
-        D = np.where(margins > 0.0, margins, 1.0)
-        worst = p.reach((p.sums - margins) / D) * math.sqrt(len(D))
-        return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
+        return estimate(p, solved, margins)
     t = solved.t
-    E = Eliminated(hessian(p, f), p.starts, rank)
+    E = Eliminated(*p.pairs(f), rank)
     if rank is None or E.least_pivot < WEAK:
         t = _mend(p, t)
     elif p.reach(d := E.solve(p.sums - margins)) > FAR:
@@ -52,6 +50,13 @@ def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     if not gap <= max(solved.gap, tol):
         t, gap = solved.t, solved.gap
     return replace(solved, t=t, gap=gap, cell_error=max(_error(p, t, rank), gap))
+
+
+def estimate(p: Problem, solved: Solved, margins: Floats) -> Solved:
+    """The same fit with an estimate of the error of its cells."""
+    D = np.where(margins > 0.0, margins, 1.0)
+    worst = p.reach((p.sums - margins) / D) * math.sqrt(len(D))
+    return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
 
 
 def is_small(p: Problem) -> bool:
@@ -69,7 +74,7 @@ class _Weak:
     def __init__(self, p: Problem, f: Floats, margins: Floats) -> None:
         mean = margins / np.maximum(p.add(np.ones(p.n_cells)), 1.0)
         heavy = f > HEAVY * np.min([mean[row] for row in p.level], axis=0)
-        self.heavy = Eliminated(hessian(p.only(heavy), f[heavy]), p.starts)
+        self.heavy = Eliminated(*p.only(heavy).pairs(f[heavy]))
         labels, cells = contract(p.of_groups(heavy), p.sizes.tolist())
         sizes = [int(label.max(initial=-1)) + 1 for label in labels]
         self.is_known = sum(sizes) <= MOST_CLASSES
@@ -146,7 +151,7 @@ def _error(p: Problem, t: Floats, rank: int | None) -> float:
     """Bound on the relative error of the fitted cells."""
     f, margins = p.fitted(t)
     rest = p.sums - margins
-    E = Eliminated(hessian(p, f), p.starts, rank)
+    E = Eliminated(*p.pairs(f), rank)
     if rank is not None and E.least_pivot >= WEAK:
         worst = error_left(p, E, rest)
     else:
@@ -164,7 +169,6 @@ def error_left(p: Problem, E: Eliminated, rest: Floats) -> float:
     that were not eliminated by up to |G| D, twice: also by way of the other group,
     which then is moved by as much as they are.
     """
-    G = E.solve_rest(np.eye(len(E.rest)))
     moved = np.zeros(len(rest))
-    moved[E.rest] = np.abs(G) @ E.D[E.rest]
+    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
     return p.reach(E.solve(rest)) + p.rounding * (1.0 + 4.0 * p.reach(moved))

@@ -8,9 +8,9 @@ by every level are those of the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,16 @@ class Levels:
     codes: Ints | None = None
 
     @classmethod
-    def of(cls, margin: Margin, shape: Sequence[int], cells: Sequence[Ints]) -> Levels:
-        """The levels of a margin, given the cells' positions along each mode."""
-        lengths = tuple(shape[k] for k in margin)
+    def of(cls, margin: Margin, cells: Any) -> Levels:
+        """The levels of a margin that cells have."""
+        lengths = tuple(cells.shape[k] for k in margin)
         if math.prod(lengths) > np.iinfo(np.int64).max:
             raise TableTooLargeError(
                 f"The margin of modes {', '.join(map(str, margin))} has more "
                 "combinations than 64-bit numbers. Name fewer modes that act together."
             )
         every = cls(margin, lengths)
-        return every if len(margin) == 1 else every.where(cells)
+        return every if len(margin) == 1 else every.where(cells.index)
 
     def where(self, cells: Sequence[Ints]) -> Levels:
         """Only the combinations that these cells have."""
@@ -150,12 +150,16 @@ class Problem:
             found += weighted_counts(row, values, len(found))
         return found
 
+    def pairs(self, f: Floats) -> tuple[Floats, Callable[[int, int], Any], Ints]:
+        """Sums of values by level and by two groups, and where groups start."""
+        return self.add(f), partial(self.cross, f), self.starts
+
     def cross(self, f: Floats, g: int, h: int) -> Any:
-        """Sums of values of the cells by the levels of two groups together, sparse."""
+        """Sums of values of the cells by the levels of two groups together."""
         n, m = self.sizes[[g, h]]
         a, b = (self.level[k] - self.starts[k] for k in (g, h))
         if n * m <= DENSE * self.n_cells:
-            return sp.csr_array(weighted_counts(a * m + b, f, n * m).reshape(n, m))
+            return weighted_counts(a * m + b, f, n * m).reshape(n, m)
         return sp.csr_array((f, (a, b)), (n, m))
 
     def of_groups(self, chosen: Bools) -> list[Ints]:
@@ -198,8 +202,7 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """Share of a sum that rounding takes or adds."""
-        longest = self.add(np.ones(self.n_cells)).max()
-        return (4.0 + math.sqrt(longest)) * 2.0**-53
+        return _rounding(float(self.add(np.ones(self.n_cells)).max()))
 
     def gap(self, margins: Floats) -> float:
         """Largest relative mismatch of margins."""
@@ -210,3 +213,45 @@ class Problem:
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""
         return np.split(x, self.starts[1:-1])
+
+
+class ArrayProblem(Problem):
+    """The problem of a large array with a factor per mode, listed only if needed."""
+
+    def __init__(self, cells: Any, sums: Floats, n_threads: int | None) -> None:
+        starts = np.concatenate([[0], np.cumsum(cells.shape)])
+        longest = math.prod(cells.shape) // min(cells.shape)
+        self.__dict__.update(
+            cells=cells,
+            v=None,
+            starts=starts,
+            n_threads=n_threads,
+            sums=sums,
+            has_cells=np.ones(int(starts[-1]), bool),
+            rounding=_rounding(longest),
+        )
+
+    @cached_property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        fibres = self.__dict__["cells"].fibres
+        counts = np.bitwise_count(fibres.keys).sum(axis=1)
+        return int((counts * (1 if fibres.counts is None else fibres.counts)).sum())
+
+    @cached_property
+    def s(self) -> Floats:
+        """Values of the cells."""
+        found: Floats = self.__dict__["cells"].values
+        return found
+
+    @cached_property
+    def level(self) -> SmallInts:
+        """Levels of the cells in every group."""
+        index = self.__dict__["cells"].index
+        levels = [k + a for k, a in zip(index, self.starts, strict=False)]
+        return np.array(levels, np.int32)
+
+
+def _rounding(longest: float) -> float:
+    """Share of a sum of so many numbers that rounding takes or adds."""
+    return (4.0 + math.sqrt(longest)) * 2.0**-53

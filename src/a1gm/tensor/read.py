@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, did_you_mean, listed
+from a1gm._observe.observe import observe
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.labels import label_at
-from a1gm._rows.rows import as_kernel_array, check_values
+from a1gm._rows.rows import as_kernel_array, check_values, table_of
 from a1gm._rows.weights import Weighting, weights_or_exposure
 from a1gm.exceptions import (
     DataError,
@@ -25,6 +28,8 @@ from a1gm.exceptions import (
 from a1gm.tensor.problem import Levels, Margin, Problem
 
 MOST_MODES = 32
+FAR = 300  # power of two of numbers up to which they are not rescaled
+LARGE = 1 << 16  # cells of an array from which on they are listed only if needed
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,15 @@ class Listed:
 class Cells:
     """The cells of a table that have a value, by their positions along every mode.
 
-    ``weights`` are those of the cells, or their exposures if the table is ``exposed``;
-    ``labels`` of a mode are None where its levels have no names. ``every`` has the
-    weights of all cells of an array, missing ones included.
+    ``positions`` are None for a large array, ``numbers`` with NaN for the missing
+    cells, which is listed where that is needed. ``weights`` are those of the cells, or
+    their exposures if the table is ``exposed``; ``labels`` of a mode are None where its
+    levels have no names. ``every`` has the weights of all cells of an array, missing
+    ones included.
     """
 
-    index: tuple[Ints, ...]
-    values: Floats
+    positions: tuple[Ints, ...] | None
+    numbers: Floats
     shape: tuple[int, ...]
     modes: tuple[Any, ...]
     labels: tuple[Any, ...]
@@ -67,6 +74,44 @@ class Cells:
     exposed: bool = False
     every: Any = None
     name: str = "T"
+
+    @cached_property
+    def index(self) -> tuple[Ints, ...]:
+        """Positions of the cells along every mode."""
+        if self.positions is not None:
+            return self.positions
+        return np.nonzero(self._observed)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values of the cells."""
+        if self.positions is not None:
+            return self.numbers
+        found: Floats = self.numbers[self._observed]
+        return found
+
+    @cached_property
+    def fibres(self) -> Patterns:
+        """Sums of the fibres of an array along its last mode, and what they observe."""
+        return self._look()
+
+    def _look(self) -> Patterns:
+        return observe(table_of(self.numbers.reshape(-1, self.shape[-1])))
+
+    @cached_property
+    def _observed(self) -> Bools:
+        """Observed cells of an array, which must be as it was when it was fitted."""
+        then: Any = self.__dict__.get("fibres")
+        now = then and self._look()
+        if then and not (
+            np.array_equal(now.sum_of_row, then.sum_of_row)
+            and np.array_equal(now.keys, then.keys)
+        ):
+            raise DataError(
+                f"{self.name} was changed after it was fitted, so its cells are no "
+                "longer those of this fit. Fit it again, or fit a copy."
+            )
+        return ~np.isnan(self.numbers)
 
     def name_of(self, at: Sequence[Any]) -> str:
         """Name the cell at a position along every mode by its labels."""
@@ -88,15 +133,25 @@ class Cells:
 
     def only(self, chosen: Bools) -> Cells:
         """Some of the cells."""
-        return replace(
-            self,
-            index=tuple(k[chosen] for k in self.index),
-            values=self.values[chosen],
-            weights=None if self.weights is None else self.weights[chosen],
+        return Cells(
+            tuple(k[chosen] for k in self.index),
+            self.values[chosen],
+            self.shape,
+            self.modes,
+            self.labels,
+            None if self.weights is None else self.weights[chosen],
+            self.exposed,
+            self.every,
+            self.name,
         )
 
     def check(self) -> None:
         """Raise for cells, weights and shapes that cannot be fitted."""
+        try:  # the quickest look at a large array
+            if self.positions is None and self.fibres.col_sums.any():
+                return
+        except DataError:  # named below
+            pass
         check_values(self, self.values, None)
         if not len(self.values):
             raise DataError(
@@ -110,8 +165,12 @@ def read_cells(
     """Read an array, a sparse array of coordinates, or (indices, values)."""
     weighting = weights_or_exposure(weights, exposure)
     listed = _listed(T)
-    index, values, shape = listed or _dense(T)
+    index, values, shape = listed or _dense(T, weighting[1] is None)
     modes = _names_of(names, len(shape))
+    if index is None:
+        large = Cells(None, values, shape, modes, (None,) * len(shape))
+        large.check()
+        return large
     every = _weights_of(weighting, shape, None if listed is None else len(values))
     V = None if every is None else every[index] if every.shape == shape else every
     is_exposed = weighting[0] == "exposure" and V is not None
@@ -144,15 +203,20 @@ def check_finite(cells: Floats, modes: Sequence[Any], labels: Sequence[Any]) -> 
     check_values(found, found.values, None)
 
 
-def _dense(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]]:
+def _dense(
+    T: Any, may_be_large: bool
+) -> tuple[tuple[Ints, ...] | None, Floats, tuple[int, ...]]:
+    """Cells of an array, or a large array itself."""
     cells = dense_cells(T)
     _check_shape(cells.shape)
+    if may_be_large and cells.size >= LARGE:
+        return None, cells, cells.shape
     index = np.nonzero(~np.isnan(cells))
     return index, cells[index], cells.shape
 
 
 def dense_cells(T: Any, name: str = "T") -> Floats:
-    """Read an array of numbers as float64, NaN for the missing cells."""
+    """Read an array of numbers as float64, NaN for the missing cells; not a copy."""
     if hasattr(T, "columns") or hasattr(T, "iloc"):
         raise NotNumericError(
             f"{name} is a {type(T).__name__}. Fit a frame of two ways with a1gm.fit, "
@@ -174,9 +238,9 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
     if array.dtype.kind == "O" and mask is not np.ma.nomask:
         array = np.where(mask, np.array(None), array)
     flat = as_kernel_array(array.reshape(-1, 1), name)
-    cells = flat.reshape(array.shape).astype(np.float64)
+    cells = flat.reshape(array.shape).astype(np.float64, copy=False)
     if mask is not np.ma.nomask:
-        cells[mask] = np.nan
+        cells = np.where(mask, np.nan, cells)
     return cells
 
 
@@ -351,10 +415,9 @@ def _mode_of(given: Any, modes: Sequence[Any]) -> int:
 
 # ------------------------------------------------------------------------ the problem
 def problem_of(
-    cells: Cells, groups: tuple[Margin, ...], n_threads: int | None
-) -> tuple[tuple[Levels, ...], Problem, int]:
-    """Levels, the problem in units near 1, and the power of two of a cell's unit."""
-    levels = tuple(Levels.of(group, cells.shape, cells.index) for group in groups)
+    cells: Cells, levels: Sequence[Levels], n_threads: int | None
+) -> tuple[Problem, int]:
+    """The problem far from the ends of float64, and the power of two of its unit."""
     x, v = cells.values, cells.weights
     exponent = _exponent(x)
     s = np.ldexp(x, -exponent)
@@ -374,9 +437,13 @@ def problem_of(
         )
     found = [level.find(cells.index) for level in levels]
     sizes = [level.size for level in levels]
-    return levels, Problem.of(s, v, found, sizes, n_threads), exponent
+    return Problem.of(s, v, found, sizes, n_threads), exponent
 
 
 def _exponent(x: Any) -> int:
-    """The power of two of the largest number."""
-    return math.frexp(float(x.max(initial=0.0)))[1]
+    """The power of two of the largest number; 0 where its sums are far from the ends.
+
+    Those of float64.
+    """
+    exponent = math.frexp(float(x.max(initial=0.0)))[1]
+    return exponent if abs(exponent) > FAR else 0

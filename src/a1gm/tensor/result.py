@@ -225,7 +225,6 @@ class TensorFit(Certified):
         """Whether every cell of the table has a value."""
         has_all = all(own.size == math.prod(own.lengths) for own in self._levels)
         has_all = has_all and bool(self._problem.has_cells.all())
-        has_all = has_all and not self._known.given_up.any()
         return has_all and self._known.is_whole
 
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
@@ -393,7 +392,7 @@ class TensorFit(Certified):
 
     def _read(self, T: Any) -> Floats:
         """The cells of an array of the fitted shape."""
-        cells = dense_cells(T)
+        cells = dense_cells(T).copy()
         if cells.shape != self.shape:
             raise DataError(
                 f"T has shape {cells.shape}, but the fit is of shape {self.shape}: "

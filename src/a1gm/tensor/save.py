@@ -18,6 +18,7 @@ from a1gm._observe.codec import (
     to_arrays,
 )
 from a1gm.tensor.known import Known
+from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, problem_of
 from a1gm.tensor.solve import Solved
 
@@ -78,7 +79,8 @@ def parts_from_arrays(
     cells = Cells(tuple(index), values, shape, modes, labels, weights, is_exposed)
     groups = margins_of([tuple(group) for group in content["margins"]], range(n))
     _need([list(group) for group in groups] == content["margins"], "margins")
-    levels, problem, exponent = problem_of(cells, groups, None)
+    levels = tuple(Levels.of(group, cells) for group in groups)
+    problem, exponent = problem_of(cells, levels, None)
     solved = from_arrays("solved", Solved, content, arrays)
     check_solution(solved)
     _check_known(solved.t, int(problem.starts[-1]), "t")

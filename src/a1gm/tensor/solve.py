@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,7 @@ class _Steps:
         self.left -= 1
         r = self.p.sums - margins
         if self.is_dense:
-            return Eliminated(hessian(self.p, f), self.p.starts).solve(r)
+            return Eliminated(*self.p.pairs(f)).solve(r)
         return self._by_products(f, margins, r, gap)
 
     def _by_products(self, f: Floats, margins: Floats, r: Floats, gap: float) -> Floats:
@@ -152,34 +154,50 @@ class _Steps:
 
 def hessian(p: Problem, f: Floats) -> Any:
     """The Hessian at fitted cells, sparse: their sums by every pair of groups."""
-    k = len(p.sizes)
-    blocks: list[list[Any]] = [[None] * k for _ in range(k)]
-    for g, own in enumerate(p.split(p.add(f))):
-        blocks[g][g] = sp.diags_array(own)
-        for h in range(g + 1, k):
-            blocks[g][h] = p.cross(f, g, h)
-            blocks[h][g] = blocks[g][h].T
-    return sp.block_array(blocks, format="csr")
+    groups = range(len(p.sizes))
+    own = [sp.diags_array(sums) for sums in p.split(p.add(f))]
+    return sp.block_array(
+        [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups],
+        format="csc",
+    )
 
 
 class Eliminated:
     """The Hessian with its largest group eliminated, and a generalised inverse.
 
-    Null directions are pinned by a Cholesky factorisation with pivoting that stops at
-    the rank: at that of the design if it is known, else where pivots vanish.
+    ``D`` are the sums of fitted cells by level, ``cross(g, h)`` those by two groups,
+    sparse or not. Null directions are pinned by a Cholesky factorisation with pivoting
+    that stops at the rank: at that of the design if it is known, else where pivots
+    vanish.
     """
 
-    def __init__(self, H: Any, starts: Ints, rank: int | None = None) -> None:
+    def __init__(
+        self,
+        D: Floats,
+        cross: Callable[[int, int], Any],
+        starts: Ints,
+        rank: int | None = None,
+    ) -> None:
         big = int(np.argmax(np.diff(starts)))
+        others = [g for g in range(len(starts) - 1) if g != big]
         self.own = slice(int(starts[big]), int(starts[big + 1]))
         self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
-        self.D: Floats = H.diagonal()
-        d = self.D[self.own]
+        self.D, d = D, D[self.own]
         n_own = int((d > 0.0).sum())
         self.d = np.where(d > 0.0, d, 1.0)
-        B = H[self.own][:, self.rest]
-        self.q = sp.diags_array(1.0 / self.d) @ B  # shares of a level's sum
-        S = H[self.rest][:, self.rest].toarray() - (B.T @ self.q).toarray()
+        B: Any = np.zeros((len(d), 0))
+        if others:
+            blocks = [cross(big, g) for g in others]
+            is_sparse = any(map(sp.issparse, blocks))
+            B = sp.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
+        self._shares = sp.diags_array(1.0 / self.d) @ B  # of a level's sum
+        S = np.diag(D[self.rest])
+        ends = np.cumsum([0] + [int(starts[g + 1] - starts[g]) for g in others])
+        places = [slice(*pair) for pair in pairwise(ends)]
+        for (g, at), (h, to) in combinations(zip(others, places, strict=True), 2):
+            S[at, to] = _dense(cross(g, h))
+            S[to, at] = S[at, to].T
+        S -= _dense(B.T @ self._shares)
         diagonal = self.D[self.rest]
         self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
         S *= self.scale[:, None]
@@ -196,6 +214,20 @@ class Eliminated:
         least = self._cholesky.diagonal().min(initial=1.0) ** 2
         self.least_pivot = float(least) if found_all else 0.0
 
+    @property
+    def q(self) -> Any:
+        """Shares of the other levels in each of the eliminated ones, sparse."""
+        return sp.csr_array(self._shares)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """Generalised inverse for the groups that are left."""
+        n, at = len(self.rest), self._pivots
+        half, _ = sl.lapack.dpotri(self._cholesky, lower=1)
+        found = np.zeros((n, n))
+        found[np.ix_(at, at)] = np.tril(half) + np.tril(half, -1).T
+        return found * self.scale[:, None] * self.scale
+
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
         scale = self.scale if g.ndim == 1 else self.scale[:, None]
@@ -208,11 +240,15 @@ class Eliminated:
         """A solution x of H x = g."""
         x = np.empty_like(g)
         own = g[self.own]
-        y = self.solve_rest(g[self.rest] - self.q.T @ own)
+        y = self.solve_rest(g[self.rest] - self._shares.T @ own)
         x[self.rest] = y
         d = self.d if g.ndim == 1 else self.d[:, None]
-        x[self.own] = own / d - self.q @ y
+        x[self.own] = own / d - self._shares @ y
         return x
+
+
+def _dense(A: Any) -> Floats:
+    return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
 
 
 class Inverse:
@@ -221,7 +257,7 @@ class Inverse:
     def __init__(self, E: Eliminated) -> None:
         self.E = E
         n = len(E.rest)
-        self.G = E.solve_rest(np.eye(n))
+        self.G = E.inverse
         self.shares = E.q.toarray()
         self.Gq = self.shares @ self.G
         self.own = 1.0 / E.d + np.einsum("ij,ij->i", self.Gq, self.shares)

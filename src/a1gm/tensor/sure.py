@@ -24,7 +24,7 @@ from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import ParameterError, TableTooLargeError
-from a1gm.tensor.solve import Eliminated, Inverse, hessian
+from a1gm.tensor.solve import Eliminated, Inverse
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
@@ -60,7 +60,7 @@ class TensorUncertainty(GoodnessOfFit):
                 "modes."
             )
         f, _ = p.fitted(fit._solved.t)
-        self._hessian = Eliminated(hessian(p, f), p.starts, fit._known.rank)
+        self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
         self.dof = p.n_cells - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
         self._process = self.dispersion

@@ -10,10 +10,12 @@ from a1gm._kernel.reference.cells import fit_cells, multiply_cells, scale_cells
 from a1gm._kernel.reference.passes import (
     add_patterns,
     bits_product,
+    collect_bits,
     divergence,
     expand_rows,
     observe,
     observe_weighted,
+    reach_of_bits,
     square_sums,
 )
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
@@ -33,12 +35,14 @@ __all__ = [
     "Reduced",
     "add_patterns",
     "bits_product",
+    "collect_bits",
     "divergence",
     "expand_rows",
     "fit_cells",
     "multiply_cells",
     "observe",
     "observe_weighted",
+    "reach_of_bits",
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",

@@ -257,6 +257,24 @@ def bits_product(
     return found
 
 
+def reach_of_bits(bits: Words, x: Floats, n_threads: int) -> Floats:
+    """P x for a mask P."""
+    found: Floats = unpack_bits(bits, len(x)) @ x
+    return found
+
+
+def collect_bits(
+    bits: Words, d: Floats, n_cols: int, n_levels: int, inner: int, n_threads: int
+) -> Floats:
+    """Sums of d over the rows of each level that observe a column, one after another.
+
+    Rows of level l have ``i // inner % n_levels == l``.
+    """
+    P = unpack_bits(bits, n_cols) * d[:, None]
+    found: Floats = P.reshape(-1, n_levels, inner, n_cols).sum(axis=(0, 2))
+    return found.ravel()
+
+
 # -------------------------------------------------------------------------- scatter
 def divergence(
     parts: list[Part], h: Floats, n_threads: int

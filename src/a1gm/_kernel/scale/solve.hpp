@@ -45,6 +45,12 @@ bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
 std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>* weights,
                                     const double* d, const double* x, int n_threads);
 
+// P x, and the sums of d over the rows that observe a column, for each level of the
+// rows: those of level l have i / inner % n_levels == l.
+std::vector<double> reach_of_bits(const BitMask& mask, const double* x, int n_threads);
+std::vector<double> collect_bits(const BitMask& mask, const double* d, int64_t n_levels,
+                                 int64_t inner, int n_threads);
+
 // Nested patterns (staircases): the peeling in one sweep over the cells.
 //
 // Order the distinct patterns by inclusion, p_1 < p_2 < ... < p_K, and let step k be

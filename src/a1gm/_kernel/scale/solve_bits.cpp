@@ -474,4 +474,31 @@ std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>
   return y;
 }
 
+std::vector<double> reach_of_bits(const BitMask& mask, const double* x, int n_threads) {
+  BitRows rows(mask, n_threads);
+  std::vector<double> reach(static_cast<size_t>(mask.n));
+  rows.take(x);
+  run_on_threads(rows.threads, [&](int t) {
+    const int64_t first = rows.begin(t);
+    rows.reach(first, rows.begin(t + 1) - first, nullptr, reach.data() + first);
+  });
+  return reach;
+}
+
+std::vector<double> collect_bits(const BitMask& mask, const double* d, int64_t n_levels,
+                                 int64_t inner, int n_threads) {
+  std::vector<double> y(static_cast<size_t>(n_levels * mask.m));
+  const auto n = static_cast<int>(std::min<int64_t>(n_threads, n_levels));
+  run_on_threads(n, [&](int t) {
+    BitRows rows(mask, 1);
+    for (int64_t level = t; level < n_levels; level += n) {
+      double* const sums = rows.collect_in(0);
+      for (int64_t i = level * inner; i < mask.n; i += n_levels * inner)
+        rows.collect(i, inner, d + i, sums);
+      rows.share_out(y.data() + level * mask.m);
+    }
+  });
+  return y;
+}
+
 }  // namespace a1gm
