@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.clusters import local_cluster
+from support.lazy import need_spark
 from support.tables import gamma_table
 
 import a1gm
@@ -114,6 +116,24 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_killed_executor_of_spark_changes_nothing() -> None:
+    need_spark()
+    program = Path(__file__).parents[1] / "support" / "lost_executor.py"
+    # Its own process, which ends with its JVM and executors.
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found["tasks_done"]) == len(found["lost"]) == 1
+    k = np.arange(20)
+    X = np.stack([k % 7 + 1.0, k % 5 + 2.0, k % 2 + 0.5], axis=1)
+    X[k % 3 == 0, 1] = X[k % 4 == 0, 2] = np.nan
+    np.testing.assert_allclose(found["factor"], a1gm.fit(X).col_factor, rtol=SAME)
 
 
 def test_unknown_lengths_are_handled() -> None:

@@ -158,11 +158,15 @@ def postgres() -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------------- Spark
-@cache
-def spark() -> Any:
+def need_spark() -> None:
     need("pyspark")
     if shutil.which("java") is None:
         pytest.skip("Java is not installed (Debian: default-jre-headless)")
+
+
+@cache
+def spark() -> Any:
+    need_spark()
     from pyspark.sql import SparkSession
 
     with warnings.catch_warnings():
