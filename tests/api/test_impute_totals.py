@@ -10,7 +10,13 @@ from scipy import sparse
 from support.real_tables import REAL, hidden
 
 import a1gm
-from a1gm.exceptions import LabelError, ParameterError, TotalsError, UndeterminedError
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    ParameterError,
+    TotalsError,
+    UndeterminedError,
+)
 
 nan = np.nan
 #: Mean absolute error of hidden cells to totals over that of plain fills, at most.
@@ -91,6 +97,15 @@ def test_totals_fill_what_the_data_do_not_determine():
     np.testing.assert_allclose(filled, np.outer([1, 2, 3], [1, 2, 3]), rtol=1e-12)
     with pytest.raises(UndeterminedError, match=r"determine 5 missing cells.*lacks it"):
         a1gm.impute(X, row_totals=[6, 12, 18])
+
+
+def test_a_table_without_any_cell_has_no_fills():
+    """Totals alone do not say what it is like; a seed does: here that all are alike."""
+    rows, cols = [10, 20, 30], [40, 20]
+    with pytest.raises(DataError, match="every cell is missing"):
+        a1gm.impute(np.full((3, 2), nan), row_totals=rows, col_totals=cols)
+    table = a1gm.scale(np.ones((3, 2)), rows, cols).table
+    np.testing.assert_allclose(table, np.outer(rows, cols) / 60, rtol=1e-14)
 
 
 def test_no_fill_has_the_totals():

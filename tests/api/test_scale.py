@@ -80,35 +80,74 @@ def test_unknown_totals_keep_factor_one(seed):
 
 
 @pytest.mark.parametrize(
-    ("seed", "rows", "cols", "first"),
+    ("seed", "rows", "cols", "printed"),
     [
-        # Wikipedia's example; the printed table has not converged.
-        (
-            [[40, 30, 20, 10], [35, 50, 100, 75], [30, 80, 70, 120], [20, 30, 40, 50]],
-            [150, 300, 400, 150],
-            [200, 300, 400, 100],
-            [64.5585, 46.2325, 35.3843, 3.8247],
-        ),
-        # UDST/synthpop, test_larger_ipf, which stops a little earlier
-        ([[8, 4, 2], [5, 3, 2]], [60, 40], [50, 30, 20], [31.787768, 17.777583]),
         # POT, docstring of ot.sinkhorn
         (
             np.exp([[0.0, -1.0], [-1.0, 0.0]]),
             [0.5, 0.5],
             [0.5, 0.5],
-            [0.36552929, 0.13447071],
+            [[0.36552929, 0.13447071], [0.13447071, 0.36552929]],
         ),
         # larray, docstring of ipfp
-        ([[2, 1], [1, 2]], [1, 2], [2, 1], [0.85, 0.15]),
+        ([[2, 1], [1, 2]], [1, 2], [2, 1], [[0.85, 0.15], [1.15, 0.85]]),
     ],
 )
-def test_published_tables(seed, rows, cols, first):
-    digits = max(len(str(x).split(".")[1]) for x in first)
+def test_published_tables(seed, rows, cols, printed):
+    digits = max(len(str(x).split(".")[1]) for x in np.ravel(printed))
     table = a1gm.scale(seed, rows, cols).table
-    np.testing.assert_allclose(table[0, : len(first)], first, atol=0.51 * 10.0**-digits)
+    np.testing.assert_allclose(table, printed, atol=0.51 * 10.0**-digits, rtol=0)
+
+
+def test_published_weights_of_individuals():
+    """Lovelace & Dumont, Spatial Microsimulation with R (2016), table 2.4.
+
+    Two young people, a man and a woman, two old men and an old woman in three zones.
+    """
+    seed = pd.DataFrame([[1, 1], [2, 1]], ["young", "old"], ["m", "f"])
+    zones = [([8, 4], [6, 6]), ([2, 8], [4, 6]), ([7, 4], [3, 8])]
+    printed = {  # individuals 1 and 2, 3, 4 and 5
+        ("old", "m"): [1.23, 1.73, 0.725],
+        ("young", "m"): [3.54, 0.55, 1.550],
+        ("old", "f"): [1.54, 4.55, 2.550],
+        ("young", "f"): [4.46, 1.45, 5.450],
+    }
+    weights = [a1gm.scale(seed, *totals).table / seed for totals in zones]
+    for who, row in printed.items():
+        np.testing.assert_allclose([w.loc[who] for w in weights], row, atol=0.00501)
+
+
+def test_published_tables_that_have_not_converged():
+    seed = [[40, 30, 20, 10], [35, 50, 100, 75], [30, 80, 70, 120], [20, 30, 40, 50]]
+    table = a1gm.scale(seed, [150, 300, 400, 150], [200, 300, 400, 100]).table
+    # The limit of Wikipedia's example, whose printed table has not converged.
+    first = [64.5585, 46.2325, 35.3843, 3.8247]
+    np.testing.assert_allclose(table[0], first, atol=0.000051)
+    # UDST/synthpop, test_larger_ipf, prints all digits of the fourth sweep.
+    seed, rows, cols = [[8, 4, 2], [5, 3, 2]], [60, 40], [50, 30, 20]
+    printed = [
+        [31.78776824, 17.77758309, 10.43464846],
+        [18.21223176, 12.22241691, 9.56535154],
+    ]
+    rounded = np.round(swept(seed, np.array(rows), np.array(cols), 4), 8)
+    assert rounded.tolist() == printed
+    assert abs(sum(printed[0]) - 60) > 2e-7
+    table = a1gm.scale(seed, rows, cols).table
+    np.testing.assert_allclose(table, printed, atol=1.1e-7, rtol=0)
+    np.testing.assert_allclose(table.sum(axis=1), rows, rtol=1e-14)
 
 
 # ------------------------------------------------------------------------- properties
+def assert_odds_ratios_are_kept(A, F):
+    """Whatever two rows and two columns, where all four cells are above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(F > 0, F / A, nan)
+    for one in ratio:
+        for other in ratio:
+            shares = (one / other)[~np.isnan(one / other)]
+            np.testing.assert_allclose(shares, shares[:1].repeat(len(shares)), 1e-12)
+
+
 @given(st.integers(0, 10**6))
 def test_properties(seed):
     A, r, c = random_table(seed, *np.random.default_rng(seed).integers(2, 6, 2))
@@ -128,6 +167,7 @@ def test_properties(seed):
     ratio = np.where(inside, F, 1.0) / np.where(inside, A, 1.0)
     expected = np.where(inside, np.outer(s.row_factor, s.col_factor), 1.0)
     np.testing.assert_allclose(ratio, expected, rtol=1e-12)
+    assert_odds_ratios_are_kept(A, np.where(inside, F, 0.0))
     known = np.where(rng.random(A.shape) < 0.3, F, nan)
     np.testing.assert_allclose(scaled(A, r, c, known=known).table, F, rtol=1e-7)
     assert np.array_equal(scaled(A, r, c, known=F).table, F)
@@ -246,7 +286,7 @@ def test_labels_of_numbers_are_labels():
         ({"c": 1}, LabelError, "No row is called 'c'"),
         (pd.Series({"a": 1, "c": 1}), LabelError, "'c'"),
         (pd.Series([1, 1], ["a", "a"]), LabelError, "two totals of row 'a'"),
-        ([1, 2, 3], DataError, "has 3 numbers, but the seed has 2 rows"),
+        ([1, 2, 3], DataError, "has 3 numbers, but the seed has 2 rows.*by the names"),
         (np.ones((2, 2)), DataError, "shape"),
         ([1, -2], NegativeValuesError, r"row_totals\['b', 'total'\] = -2"),
         ([1, np.inf], InfiniteValuesError, r"row_totals\['b', 'total'\] = inf"),

@@ -1,6 +1,7 @@
 """``a1gm scale``, and ``a1gm impute`` with totals."""
 
 import json
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -73,8 +74,29 @@ def test_names_that_are_not_there(seed, csv):
     assert "No row is called 'C'" in done.stderr
 
 
+@pytest.mark.parametrize("text", ["40\n60\n", "total\n40\n60\n", "A,40\nB,60\n"])
+def test_totals_without_names_or_header(seed, csv, text):
+    csv(text, "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, "-q")
+    frame = pd.read_csv(StringIO(done.stdout))
+    assert frame[["x", "y", "z"]].sum(axis=1).tolist() == [40, 60]
+
+
+def test_totals_of_other_numbers(seed, csv):
+    csv("40\n60\n5\n", "three.csv")
+    done = run("scale", seed, "--row-totals", seed.parent / "three.csv", code=1)
+    assert "three.csv has 3 numbers, but the seed has 2 rows" in done.stderr
+    assert "by the names of the rows" in done.stderr
+
+
+def test_no_totals_are_refused(seed):
+    done = run("scale", seed, code=2)
+    assert "Give --row-totals, --col-totals, or both" in done.stderr
+
+
 def test_missing_cells_are_referred_to_impute(seed, tmp_path):
-    done = run("scale", tmp_path / "holes.csv", code=1)
+    done = run("scale", tmp_path / "holes.csv", *options_of(seed), code=1)
     assert "Put 0 for a cell" in done.stderr
     assert "a1gm impute FILE --row-totals FILE --col-totals FILE" in done.stderr
 

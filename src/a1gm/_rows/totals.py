@@ -24,6 +24,7 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     them and is called ``of`` in messages.
     """
     name = "row_totals" if side == "row" else "col_totals"
+    name = given.name if isinstance(given, Rows) else name
     totals = np.full(n, np.nan)
     if given is None:
         return totals
@@ -42,8 +43,8 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     else:
         raise DataError(
             f"{name} has {counted(len(values), 'number')}, but {of} has "
-            f"{counted(n, side)}. Pass one total per {side}, NaN where it is not "
-            "known, or a dict or a Series with names."
+            f"{counted(n, side)}. Give one total per {side}, missing where it is not "
+            f"known, or give the totals by the names of the {side}s."
         )
     names = {"name": name, "row_labels": labels, "col_labels": ["total"]}
     check_values(replace(table_of(totals[:, None]), **names), totals, None)
@@ -60,8 +61,8 @@ def _labels_and_values(given: Any, name: str) -> tuple[Any, Floats]:
             return rows.col_labels, rows.cells[0]
         if rows.n_cols != 1:
             raise DataError(
-                f"{name} is a table with {rows.n_cols} columns of numbers. Pass one "
-                "column of totals, beside names or without."
+                f"{name} has {rows.n_cols} columns of numbers. Give one column of "
+                "totals, beside names or without."
             )
         return rows.row_labels, rows.cells[:, 0]
     labels = given.index if hasattr(given, "iloc") else None

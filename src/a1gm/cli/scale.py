@@ -69,6 +69,8 @@ def scale(
     import a1gm
     from a1gm._rows.files.table import read_beside, rows_in_memory, totals_beside
 
+    if row_totals is None and col_totals is None:
+        raise UsageError("Give --row-totals, --col-totals, or both: files of totals.")
     beside = [path for path in (row_totals, col_totals, known) if path is not None]
     if out == "-" and options.json:
         raise UsageError("-o - and --json both need standard output; drop one.")

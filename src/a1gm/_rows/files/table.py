@@ -688,8 +688,9 @@ def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
     other = TableFiles(find_files(paths), files.options)
     own = other.first.names
     known = set() if names is None else {plain_text(name) for name in names}
-    ends_in_number = len(own) == 2 and own[1] not in known and own[1][:1].isdigit()
-    if ends_in_number and own[0] in known:  # the first line is a total
+    numbers = [name for name in own if name not in known and name[:1].isdigit()]
+    is_named = len(own) == 2 and own[0] in known and own[1] in numbers
+    if is_named or numbers == own:  # the first line is a total
         other = TableFiles(other.found, replace(files.options, header=False))
         own = other.first.names
     is_line = {*own} & known
