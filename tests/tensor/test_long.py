@@ -67,6 +67,20 @@ def test_bounds_stand_beside_the_fills():
     np.testing.assert_array_equal(np.sort(filled["upper"]), np.sort(upper[at]))
 
 
+@pytest.mark.parametrize("make", OTHERS)
+def test_totals_by_several_keys_have_a_column_for_each(make):
+    frame = make(some.reset_index(drop=True))
+    u = a1gm.fit_long(frame, KEYS, "n").uncertainty()
+    totals = u.totals(["year", "site"])
+    assert "year, site" in repr(totals)
+    made = totals.to_frame()
+    if make is pd.DataFrame:
+        assert list(made.index.names) == ["year", "site"]
+        made = made.reset_index()
+    rows = zip(made["year"], made["site"], strict=True)
+    assert [(int(str(year)), str(site)) for year, site in rows] == totals.labels
+
+
 def test_totals_and_indices_have_the_labels():
     u = a1gm.fit_long(some, KEYS, "n").uncertainty()
     assert list(u.totals("site").labels) == ["b", "a", "c"]

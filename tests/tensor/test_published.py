@@ -124,6 +124,19 @@ def test_damage_to_ships():
     np.testing.assert_allclose(u.standard_error(cells), se, rtol=1e-6)
 
 
+# ----------------------------------------------------------------------- reserving
+def test_delays_of_aids_reports():
+    """Davison & Hinkley (1997), example 7.4: quarters and delays."""
+    table, keys = data("boot", "aids"), ["year", "quarter", "delay"]
+    reported = table[table["dud"] == 0]
+    fit = a1gm.fit_long(
+        reported, keys, "y", interactions=["year:quarter"], on_undetermined="ignore"
+    )
+    u = fit.uncertainty("poisson")
+    assert u.deviance == pytest.approx(716.48, abs=0.005)
+    assert u.dof == 413
+
+
 # ---------------------------------------------------------------- capture-recapture
 def test_snowshoe_hares():
     T = hares()

@@ -102,27 +102,38 @@ def check_backend(backend: Any) -> None:
 
 
 def labelled_frame(
-    what: str, labels: Any, values: dict[str, Any], backend: str | None
+    what: str | tuple[str, ...], labels: Any, values: dict[str, Any], backend: Any
 ) -> Any:
-    """Make a frame of columns, with the labels of its rows."""
+    """Make a frame of columns, with the labels of its rows.
+
+    Labels are tuples where ``what`` is one: a column, or a level, per name.
+    """
     check_backend(backend)
+    names = (what,) if isinstance(what, str) else what
     if backend == "pandas":
         index = None if labels is None else _index(labels)
-        if index is not None and index.nlevels == 1 and index.name is None:
-            index = index.rename(what)
+        if index is not None and [*index.names] == [None] * len(names):
+            index = index.set_names(names)
         return _library(backend).DataFrame(values, index=index)
     if labels is None:
         labels = range(len(next(iter(values.values()))))
+    parts = [labels] if isinstance(what, str) else zip(*labels, strict=True)
+    columns = {name: _plain(part) for name, part in zip(names, parts, strict=True)}
+    try:
+        return _make_frame(columns | values, backend)
+    except (TypeError, ValueError, OverflowError):  # no column of one type
+        texts = {name: [*map(plain_text, part)] for name, part in columns.items()}
+        return _make_frame(texts | values, backend)
+
+
+def _plain(labels: Any) -> list[Any]:
+    """Labels as values of Python, or as text where a library may not know them."""
     plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
     # Older versions of polars take no time spans of pandas.
     plain = [x.to_pytimedelta() if hasattr(x, "to_pytimedelta") else x for x in plain]
-    texts = [plain_text(x) for x in plain]
     if not all(isinstance(x, KNOWN_TYPES) for x in plain):
-        plain = texts
-    try:
-        return _make_frame({what: plain, **values}, backend)
-    except (TypeError, ValueError, OverflowError):  # no column of one type
-        return _make_frame({what: texts, **values}, backend)
+        plain = [plain_text(x) for x in plain]
+    return plain
 
 
 def long_frame(

@@ -140,7 +140,7 @@ def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ..
         if 2 ** len(pairs) > MOST_SETS:
             raise ParameterError(
                 f'interactions="all" would try {2 ** len(pairs):,} sets of pairs of '
-                f"{len(modes)} keys. Pass a list of the sets to compare."
+                f"{len(modes)} keys. Pass one set, which is compared with rank 1."
             )
         pairs = pairs if len(modes) > 2 else []
         sizes = range(len(pairs) + 1)

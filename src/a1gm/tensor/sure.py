@@ -206,9 +206,11 @@ class TensorUncertainty(GoodnessOfFit):
                 more = f[own], (owner[own], row[own])
                 directions = directions + sp.csr_array(more, directions.shape)
         value[(n_known == 0) & (n_cells > 0)] = np.nan
-        of = ", ".join(str(fit.modes[k]) for k in chosen) or "total"
+        of: Any = tuple(str(fit.modes[k]) for k in chosen)
         names = [fit._finders[k].names for k in chosen]
-        labels = list(product(*names)) if len(names) > 1 else [*names, ["all"]][0]
+        labels: Any = list(product(*names))
+        if len(chosen) < 2:
+            of, labels = [*of, "total"][0], [*names, ["all"]][0]
         n_left_out = int((n_cells - n_known).sum())
         variance = self._variance(directions)
         return self._totals_of(of, labels, value, variance, n_left_out)

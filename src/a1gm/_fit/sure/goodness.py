@@ -102,7 +102,7 @@ class GoodnessOfFit(ABC):
         return found if found.ndim else float(found)
 
     def _totals_of(
-        self, of: str, labels: Any, value: Floats, variance: Floats, n_left_out: int
+        self, of: Any, labels: Any, value: Floats, variance: Floats, n_left_out: int
     ) -> TotalsWithErrors:
         """Totals and the variances of their estimates, with both errors."""
         variance = np.where(np.isnan(value), np.nan, variance)

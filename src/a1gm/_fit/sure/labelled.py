@@ -27,7 +27,7 @@ class _Labelled:
     labels: Any
     value: Floats
     se: Floats
-    _of: str
+    _of: str | tuple[str, ...]
     _backend: str | None
     _n_left_out: int = 0  # cells without a value
     _errors_dof: float = math.inf  # of the errors: their quantiles are Student's t
@@ -58,7 +58,8 @@ class _Labelled:
 
     def _shown(self) -> tuple[list[list[str]], list[str]]:
         """The first rows as words, and sentences about the others."""
-        grid, notes = number_grid(self._of, self.labels, self.columns())
+        of = self._of if isinstance(self._of, str) else ", ".join(self._of)
+        grid, notes = number_grid(of, self.labels, self.columns())
         if n := self._n_left_out:
             cells = counted(n, "cell without a value is", "cells without a value are")
             notes.append(f"{cells} in no total")
