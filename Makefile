@@ -84,6 +84,7 @@ bench: $(VENV)/bench.stamp  ## the figures of README and Performance, again: an 
 attack: $(VENV)/test.stamp  ## random tables against 60-digit truth, damaged files
 	PYTHONPATH=tests $(BIN)/python -m attack
 	PYTHONPATH=tests $(BIN)/python -m attack.totals 5000
+	PYTHONPATH=tests $(BIN)/python -m attack.tensor 200
 
 # The same with the kernel built for sanitizers of GCC, in an environment that borrows
 # all other packages from $(VENV). Nothing but the kernel is built for them, so leaks at

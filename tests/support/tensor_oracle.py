@@ -78,6 +78,24 @@ def least_divergence(T, margins, v=None):
     return float(found.fun) + base
 
 
+def regression(T, margins, E=None, scale="X2"):
+    """Poisson regression: fitted values of all cells, their design, and the model."""
+    import statsmodels.api as sm
+
+    seen = np.nonzero(~np.isnan(T))
+    every = np.unravel_index(np.arange(T.size), T.shape)
+    A = design(seen, T.shape, margins)
+    basis = independent(A)
+    offset = None if E is None else np.log(E[seen])
+    model = sm.GLM(T[seen], A[:, basis], family=sm.families.Poisson(), offset=offset)
+    found = model.fit(scale=scale, tol=1e-15, maxiter=100)
+    # Its covariance is that of the weights before the last step.
+    found = model.fit(scale=scale, tol=1e-15, start_params=found.params)
+    D = design(every, T.shape, margins)[:, basis]
+    values = np.exp(D @ found.params) * (1.0 if E is None else E.ravel())
+    return values, D, found
+
+
 # ----------------------------------------------------------------- rational programs
 def largest(c, rows):
     """Maximum of c·y over rows·y <= 0, |y| <= 1, in rational numbers (Bland's rule)."""
@@ -148,3 +166,49 @@ def fates(T, margins):
             }
             found[cell] = names[up, down]
     return found
+
+
+# ------------------------------------------------------------------------- 60 digits
+def errors_in_60_digits(T, margins, found):
+    """Largest relative error of fitted cells, NaN for those that are not compared."""
+    import flint
+    from flint import arb, arb_mat
+
+    before, flint.ctx.dps = flint.ctx.dps, 100
+    try:
+        seen = np.nonzero(~np.isnan(T))
+        A = design(seen, T.shape, margins)
+        basis = independent(A)
+        every = design(np.nonzero(~np.isnan(found)), T.shape, margins)[:, basis]
+        some = A[:, basis]
+        start = np.linalg.lstsq(some, np.log(found[seen]), rcond=None)[0]
+        theta = arb_mat([[arb(float(x))] for x in start])
+        rows = arb_mat([[arb(int(a)) for a in row] for row in some])
+        x = [arb(float(a)) for a in T[seen]]
+        for _ in range(200):
+            f = [e.exp() for e in (rows * theta).entries()]
+            weighted = arb_mat(
+                [[a * e for a in row] for row, e in zip(rows.tolist(), f, strict=True)]
+            )
+            rest = arb_mat([[(a - e).mid()] for a, e in zip(x, f, strict=True)])
+            step = (rows.transpose() * weighted).solve(rows.transpose() * rest)
+            longest = max(abs(float(e.mid())) for e in (rows * step).entries())
+            size = arb(min(1.0, 1.0 / longest) if longest > 0.0 else 1.0)
+            theta = arb_mat(
+                [
+                    [(a + size * b).mid()]
+                    for a, b in zip(theta.entries(), step.entries(), strict=True)
+                ]
+            )
+            if longest < 1e-60:
+                break
+        else:
+            raise AssertionError("no truth")
+        cells = arb_mat([[arb(int(a)) for a in row] for row in every]) * theta
+        own = found[~np.isnan(found)]
+        return max(
+            abs(float((arb(float(a)) / e.exp() - 1).mid()))
+            for a, e in zip(own, cells.entries(), strict=True)
+        )
+    finally:
+        flint.ctx.dps = before

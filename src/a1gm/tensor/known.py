@@ -54,6 +54,8 @@ def contract(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Tuples, Tup
         chosen.sort()
         labels, _ = contract([column[chosen] for column in columns], sizes)
         sizes = [int(label.max(initial=-1)) + 1 for label in labels]
+        if all(n == 1 for n in sizes):
+            return labels, [np.zeros(1, np.int64) for _ in sizes]
         columns = [label[c] for label, c in zip(labels, columns, strict=True)]
     cells, _ = distinct_rows(columns, *sizes)
     quiet, g = 0, len(sizes) - 1
@@ -181,7 +183,8 @@ class Known:
             zeros: Tuples = [np.zeros(0, np.int64) for _ in sizes]
         else:
             positive = p.s > 0.0
-            self._labels, self._positive = contract(p.of_groups(positive), sizes)
+            some = slice(None) if positive.all() else positive
+            self._labels, self._positive = contract(p.of_groups(some), sizes)
             zeros = p.of_groups(~positive)
         self._sizes = [int(c.max(initial=-1)) + 1 for c in self._labels]
         self._zeros, self._zero_of_cell = distinct_rows(

@@ -22,7 +22,7 @@ from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved
 
 HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-FAR = 1e-11  # a move of a cell that is worth another step
+FAR = 1e-13  # a move of a cell that is worth another step
 MOST_CLASSES = 1500  # that heavy cells leave, up to which light ones are mended
 ROUNDS = 20
 STILL = 4e-15  # a move of a cell that is only rounding

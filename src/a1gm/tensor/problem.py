@@ -53,7 +53,12 @@ class Levels:
 
     def where(self, cells: Sequence[Ints]) -> Levels:
         """Only the combinations that these cells have."""
-        return Levels(self.margin, self.lengths, np.unique(self.numbers(cells)))
+        numbers, n = self.numbers(cells), math.prod(self.lengths)
+        if n <= DENSE * len(numbers):
+            codes = np.flatnonzero(np.bincount(numbers, minlength=n))
+        else:
+            codes = np.unique(numbers)
+        return Levels(self.margin, self.lengths, codes)
 
     @property
     def size(self) -> int:
@@ -62,10 +67,10 @@ class Levels:
 
     def numbers(self, cells: Sequence[Ints]) -> Ints:
         """Combinations as numbers, given positions along all modes of the table."""
-        found = np.zeros(len(cells[self.margin[0]]), np.int64)
-        for k, length in zip(self.margin, self.lengths, strict=True):
-            found *= length
-            found += cells[k]
+        first, *others = self.margin
+        found: Ints = cells[first]
+        for k, length in zip(others, self.lengths[1:], strict=True):
+            found = found * length + cells[k]
         return found
 
     def find(self, cells: Sequence[Ints]) -> Ints:
@@ -73,6 +78,11 @@ class Levels:
         numbers = self.numbers(cells)
         if self.codes is None:
             return numbers
+        n = math.prod(self.lengths)
+        if n <= DENSE * len(numbers):
+            at = np.full(n, -1)
+            at[self.codes] = np.arange(len(self.codes))
+            return at[numbers]
         at = np.searchsorted(self.codes, numbers)
         at[at == len(self.codes)] = 0
         return np.where(self.codes[at] == numbers, at, -1)
@@ -162,7 +172,7 @@ class Problem:
             return weighted_counts(a * m + b, f, n * m).reshape(n, m)
         return sp.csr_array((f, (a, b)), (n, m))
 
-    def of_groups(self, chosen: Bools) -> list[Ints]:
+    def of_groups(self, chosen: Bools | slice) -> list[Ints]:
         """Levels of some cells, counted from 0 in every group."""
         levels = zip(self.level, self.starts, strict=False)
         return [row[chosen] - start for row, start in levels]

@@ -287,6 +287,13 @@ def _positions(given: Any, mode: int) -> Ints:
 
 def _check_once(index: Sequence[Ints], shape: Sequence[int]) -> None:
     """Raise for a cell that is listed twice."""
+    if math.prod(shape) <= np.iinfo(np.int64).max:
+        codes = np.ravel_multi_index(tuple(index), tuple(shape))
+        if (codes[1:] > codes[:-1]).all():
+            return
+        codes.sort()
+        if (codes[1:] > codes[:-1]).all():
+            return
     order = np.lexsort(index[::-1])
     same = np.ones(max(len(order) - 1, 0), bool)
     for k in index:

@@ -43,6 +43,8 @@ def merge_twins(p: Problem) -> Merged | None:
     if p.v is not None:  # twins would need proportional weights
         return None
     random = np.random.default_rng(0)
+    if _most_merged(p, random) < WORTH:
+        return None
     level = p.level
     place = np.arange(p.starts[-1])
     for g, start in enumerate(p.starts[:-1]):
@@ -63,6 +65,17 @@ def merge_twins(p: Problem) -> Merged | None:
     total = merged.sums[place]
     share = np.divide(p.sums, total, out=np.zeros(len(total)), where=total > 0.0)
     return Merged(merged, place, share)
+
+
+def _most_merged(p: Problem, random: np.random.Generator) -> float:
+    """Bound on how many times fewer cells are left, by sums that twins have alike."""
+    found, last = 1.0, p.level[-1]
+    for row, start, size in zip(p.level, p.starts, p.sizes, strict=False):
+        codes = random.integers(0, 1 << 26, p.starts[-1]).astype(np.float64)
+        sums = weighted_counts(row, codes[last], p.starts[-1])
+        found *= size / len(np.unique(sums[start : start + size]))
+        last = row
+    return found
 
 
 def _signatures(

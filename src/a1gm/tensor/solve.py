@@ -223,9 +223,10 @@ class Eliminated:
     def inverse(self) -> Floats:
         """Generalised inverse for the groups that are left."""
         n, at = len(self.rest), self._pivots
-        half, _ = sl.lapack.dpotri(self._cholesky, lower=1)
         found = np.zeros((n, n))
-        found[np.ix_(at, at)] = np.tril(half) + np.tril(half, -1).T
+        if len(at):
+            half, _ = sl.lapack.dpotri(self._cholesky, lower=1)
+            found[np.ix_(at, at)] = np.tril(half) + np.tril(half, -1).T
         return found * self.scale[:, None] * self.scale
 
     def solve_rest(self, g: Floats) -> Floats:
