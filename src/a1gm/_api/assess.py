@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -25,7 +25,6 @@ from a1gm._rows.labels import Lookup, follow_in_order, plain_text, text_of_label
 from a1gm._rows.long import Duplicates, labels_of, read_groups, read_long
 from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
-from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import Weighting, weights_or_exposure, with_weights
 from a1gm.exceptions import A1gmError, DataError, Option, ParameterError
 from a1gm.tensor.assess import assess_margins
@@ -153,7 +152,7 @@ def assess(
     if keys is None and value is None and by is None:
         options = ColumnOptions(id, columns, exclude)
         table = _read_wide(X, options, weighting, negatives)
-        return trial.judge(trial.read(table, table.col_labels))
+        return trial.judge(table, table.col_labels)
     if not (id is None and columns is None and exclude is None):
         raise ParameterError(
             "keys= and value= name the columns that are used; leave out id=, columns= "
@@ -162,28 +161,13 @@ def assess(
     check_long(duplicates, weighting, negatives)
     if by is None:
         rows = read_long(X, keys, value, weighting, negatives).rows(duplicates)
-        return trial.judge(trial.read(rows, rows.col_labels))
+        return trial.judge(rows, rows.col_labels)
     groups = read_groups(X, by, keys or (), value, weighting, duplicates)
-    labels = labels_of(groups.cols.values)
-    parts = [
-        rows if isinstance(rows, A1gmError) else trial.read(rows, labels)
-        for rows in groups.tables
-    ]
-    return trial.judge_groups(dict(zip(groups.keys, parts, strict=True)))
+    tables = dict(zip(groups.keys, groups.tables, strict=True))
+    return trial.judge_groups(tables, labels_of(groups.cols.values))
 
 
 # ------------------------------------------------------------------- what is judged
-@dataclass(frozen=True)
-class Part:
-    """The rows of a table that are judged."""
-
-    cells: Floats
-    n_rows: int  # of the whole table
-    is_ordered: bool  # the columns
-    weights: dict[str, Floats] = field(default_factory=dict)  # or exposure, by option
-    where: Callable[[int, int], str] = "row {}, column {}".format  # names a cell
-
-
 def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
     """Draw the rows of a table that are judged: always the same ones.
 
@@ -194,30 +178,11 @@ def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
     n_rows, n_cols = source.n_rows, source.n_cols
     n = n_rows if sample is None else sample
     if sample is None and n_rows * n_cols > max(most_whole, MOST_OBSERVED):
-        n = MOST_OBSERVED * n_rows // max(_n_observed(source), 1)
+        n = MOST_OBSERVED * n_rows // max(source.n_observed, 1)
         n = max(2, min(n, MOST_CELLS // n_cols))
     if n >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
-
-
-def _n_observed(source: Any) -> int:
-    if isinstance(source, SparseRows):
-        return int(np.count_nonzero(~source.missing))
-    if (counts := getattr(source, "counts", None)) is not None:  # of files
-        return int(source.n_rows * source.n_cols - counts.missing.sum())
-    return sum(int(np.count_nonzero(~np.isnan(x))) for _, x in source.in_pieces())
-
-
-def read_rows(source: Any, rows: Ints) -> Floats:
-    """Read some rows of a table, in ascending order."""
-    if isinstance(source, SparseRows):
-        return source.take(rows)
-    cells = []
-    for some, piece in source.in_pieces():
-        first, last = np.searchsorted(rows, (some.start, some.stop))
-        cells.append(piece[rows[first:last] - some.start])
-    return np.concatenate(cells)
 
 
 def _read_wide(
@@ -265,38 +230,22 @@ class Trial:
                     f"{option} must be a whole number >= {low}, got {n!r}."
                 )
 
-    def read(self, rows: Any, labels: Any) -> Part:
-        """Read the rows that are judged; ``labels`` are those of the columns."""
-        chosen, weights = chosen_rows(rows, self.sample), {}
-        cells = read_rows(rows, chosen)
-        if (V := getattr(rows, "weights", None)) is not None:
-            V = read_rows(V, chosen)
-            name = "exposure" if rows.exposed else "weights"
-            weights[name] = V if rows.exposed else np.nan_to_num(V)
-            cells = np.where(V > 0.0, cells, np.nan)
+    def judge(self, rows: Any, labels: Any) -> Assessment:
+        """Judge one table; ``labels`` are those of its columns."""
+        random = generator_of(self.random_state)
+        return _result([_Scorer(self, rows, labels).run(random)])
 
-        def where(i: int, j: int) -> str:
-            row = Lookup("row", rows.row_labels, rows.n_rows).names[int(chosen[i])]
-            column = Lookup("column", labels, rows.n_cols).names[j]
-            return f"row {plain_text(row)}, column {plain_text(column)}"
-
-        return Part(cells, rows.n_rows, follow_in_order(labels), weights, where)
-
-    def judge(self, part: Part) -> Assessment:
-        """Judge one table."""
-        return _result([self._scored(part, generator_of(self.random_state))])
-
-    def judge_groups(self, parts: Mapping[Any, Part | A1gmError]) -> Assessment:
+    def judge_groups(self, tables: Mapping[Any, Any], labels: Any) -> Assessment:
         """Judge each of many tables, and all of them; an error is that of reading."""
         random = generator_of(self.random_state)
         scorers: dict[Any, _Scorer] = {}
         groups: dict[Any, Assessment] = {}
         failed: dict[Any, A1gmError] = {}
-        for key, part in parts.items():
+        for key, rows in tables.items():
             try:
-                if isinstance(part, A1gmError):
-                    raise part
-                scorers[key] = self._scored(part, random)
+                if isinstance(rows, A1gmError):
+                    raise rows
+                scorers[key] = _Scorer(self, rows, labels).run(random)
                 groups[key] = _result([scorers[key]])
             except A1gmError as error:
                 failed[key] = error
@@ -309,13 +258,6 @@ class Trial:
             )
         whole = _result([scorers[key] for key in groups])
         return replace(whole, groups=groups, failed=failed)
-
-    def _scored(self, part: Part, random: np.random.Generator) -> _Scorer:
-        is_ordered = part.is_ordered if self.ordered is None else bool(self.ordered)
-        scorer = _Scorer(part, self, is_ordered=is_ordered or self.hide == "last")
-        with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
-            scorer.run(random)
-        return scorer
 
 
 # ------------------------------------------------------------------- what is hidden
@@ -377,13 +319,21 @@ class Score(NamedTuple):
 class _Scorer:
     """Collects the guesses of every method at the hidden cells of a table."""
 
-    def __init__(self, part: Part, trial: Trial, *, is_ordered: bool) -> None:
-        observed = ~np.isnan(part.cells)
-        some = np.ix_(observed.any(axis=1), observed.any(axis=0))
-        self.cells, self.trial, self.is_ordered = part.cells[some], trial, is_ordered
-        self.n_rows = len(part.cells), part.n_rows
-        self.part, self.places, self.outlier = part, some, ""
-        weights = {name: V[some] for name, V in part.weights.items()}
+    def __init__(self, trial: Trial, rows: Any, labels: Any) -> None:
+        self.trial, self.rows, self.labels = trial, rows, labels
+        self.chosen, weights, self.outlier = chosen_rows(rows, trial.sample), {}, ""
+        cells = rows.take(self.chosen)
+        if (V := getattr(rows, "weights", None)) is not None:
+            V = V.take(self.chosen)
+            name = "exposure" if rows.exposed else "weights"
+            weights[name] = V if rows.exposed else np.nan_to_num(V)
+            cells = np.where(V > 0.0, cells, np.nan)
+        observed, is_ordered = ~np.isnan(cells), trial.ordered
+        self.places = np.ix_(observed.any(axis=1), observed.any(axis=0))
+        self.cells = cells[self.places]
+        is_ordered = follow_in_order(labels) if is_ordered is None else bool(is_ordered)
+        self.is_ordered = is_ordered or trial.hide == "last"
+        weights = {name: V[self.places] for name, V in weights.items()}
         self.options: dict[str, Any] = {"negatives": trial.negatives, **weights}
         ones = np.broadcast_to(1.0, self.cells.shape)
         self.size = weights.get("exposure", ones)  # a cell is this times its rate
@@ -397,7 +347,8 @@ class _Scorer:
         self.neighbours = np.zeros(6)  # sums for the autocorrelation
         self.no_intervals = ""
 
-    def run(self, random: np.random.Generator) -> None:
+    @np.errstate(all="ignore")  # what leaves float64 is infinite, or unknown
+    def run(self, random: np.random.Generator) -> _Scorer:
         """Hide cells again and again; raise if none can be hidden."""
         for _ in range(self.trial.repeats if self.cells.size else 0):
             if isinstance(self.trial.hide, str):
@@ -414,10 +365,15 @@ class _Scorer:
         fitted = fit(self.cells, **self.options, on_undetermined="ignore")
         with suppress(A1gmError):  # too few cells for a dispersion
             if (cell := fitted.uncertainty().outlier) is not None:
-                i, j = self.places[0][cell.row, 0], self.places[1][0, cell.column]
-                self.outlier = cell.describe(self.part.where(int(i), int(j)))
+                i = int(self.chosen[self.places[0][cell.row, 0]])
+                j = int(self.places[1][0, cell.column])
+                row = Lookup("row", self.rows.row_labels, self.rows.n_rows).names[i]
+                column = Lookup("column", self.labels, self.rows.n_cols).names[j]
+                place = f"row {plain_text(row)}, column {plain_text(column)}"
+                self.outlier = cell.describe(place)
         if self.is_ordered:
             self.neighbours = self._neighbours(np.asarray(fitted.reconstruct()))
+        return self
 
     def _add(self, hidden: Bools, random: np.random.Generator) -> None:
         """Fit the table without its hidden cells, and guess these, or some of many."""
@@ -518,7 +474,9 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
         fills, covered = map(np.concatenate, zip(*pairs, strict=True))
         covered = covered[np.argsort(fills, kind="stable")]
         quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
-        n_judged, n_all = np.sum([one.n_rows for one in scorers], axis=0).tolist()
+        n_judged, n_all = np.sum(
+            [(len(one.chosen), one.rows.n_rows) for one in scorers], axis=0
+        ).tolist()
         return Assessment(
             skill=skill,
             skill_error=skill_error,
@@ -708,15 +666,16 @@ class Assessment:
             methods,
             [["group", "hidden cells", "lead", "coverage", "verdict"]]
             + [
-                [name, f"{one.n_hidden:,}", f"{one.lead:.2f}", *one._last_words]
+                [
+                    name,
+                    f"{one.n_hidden:,}",
+                    f"{one.lead:.2f}",
+                    "" if math.isnan(one.coverage) else f"{one.coverage:.0%}",
+                    one.headline,
+                ]
                 for name, one in [*some[:MOST_GROUPS], ("all", self)]
             ],
         ]
-
-    @property
-    def _last_words(self) -> tuple[str, str]:
-        coverage = "" if math.isnan(self.coverage) else f"{self.coverage:.0%}"
-        return coverage, self.headline
 
     def __repr__(self) -> str:
         tables = map(text_grid, self._grids())

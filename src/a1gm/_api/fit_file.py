@@ -42,7 +42,6 @@ from a1gm._rows.files.table import (
     Progress,
     TableFiles,
     read_beside,
-    rows_in_memory,
     totals_beside,
 )
 from a1gm._rows.labels import Names
@@ -246,7 +245,7 @@ def _fit_weighted(
 ) -> RankOneFit:
     """Fit the table of some files with weights, both in memory."""
     check_signs(options.negatives, name)
-    rows = rows_in_memory(files, options.progress)
+    rows, _ = files.in_memory(progress=options.progress)
     rows = with_weights(rows, name, read_beside(given, files), is_observed=True)
     policy = WarningPolicy(FileNames(files=files, col_labels=files.names))
     return fit_rows(rows, options, policy=policy)
@@ -402,7 +401,7 @@ def _fill_to(
             Option(name),
             ".",
         )
-    rows = replace(rows_in_memory(files), weights=done.weights)
+    rows = replace(files.in_memory()[0], weights=done.weights)
     if done.weights is not None:
         rows = replace(rows, exposed=done.fit.has_exposure)
     totals = (

@@ -13,7 +13,7 @@ import numpy as np
 from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.words import shown
-from a1gm._fit.place import Fills, Left, Target, cells_of
+from a1gm._fit.place import Fills, Left, Target
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
@@ -419,6 +419,6 @@ def rounded_fills(fills: Fills, how: Rounding) -> Fills:
 def _whole_columns(source: AnyRows) -> Bools:
     """Columns in which all known cells are whole numbers."""
     whole = np.ones(source.n_cols, bool)
-    for _, j, x in cells_of(source):
+    for _, j, x in source.observed():
         whole[j[x != np.floor(x)]] = False
     return whole

@@ -14,7 +14,6 @@ from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.messages import html_grid, number_grid, text_grid
-from a1gm._fit.place import cells_of
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, parts_of_key, taken
 from a1gm.exceptions import (
@@ -313,7 +312,7 @@ def filled_table(
                 "fit.predict(frame) gives the fitted values of the pairs in a frame."
             )
         long = Long(table.long, table.key_values, table.backend)
-        n_known = sum(len(i) for i, _, _ in cells_of(table.source))
+        n_known = table.source.n_observed
 
     def pieces() -> Iterator[tuple[Any, ...]]:
         bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)

@@ -24,7 +24,6 @@ from a1gm._kernel import kernel, threads_for, warn_if_slow
 from a1gm._observe.patterns import PatternsGone, weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_values, table_of
-from a1gm._rows.sparse import SparseRows
 from a1gm._solve.components import ColumnGraph, number_by_rows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import Option, ParameterError
@@ -299,28 +298,13 @@ def kernel_sums(
 Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 
 
-def cells_of(rows: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield row, column and value of the cells that are not missing, some at a time.
-
-    Absent cells of a sparse table that count as zeros are not yielded.
-    """
-    if isinstance(rows, SparseRows):
-        seen = ~rows.missing
-        cols = rows.cols[seen].astype(np.int64)
-        yield rows.row_of_cell[seen], cols, rows.values[seen]
-        return
-    for some, piece in rows.in_pieces():
-        i, j = np.nonzero(~np.isnan(piece))
-        yield i + some.start, j, piece[i, j]
-
-
 def observed_cells(rows: Any, negatives: Negatives | None) -> Iterator[Cells]:
     """Yield the observed cells of rows, some at a time; raise for bad ones.
 
     Cells of weight 0 are not observed.
     """
     V: Any = getattr(rows, "weights", None)  # files have none
-    for cells in cells_of(rows):
+    for cells in rows.observed():
         i, j, x = cells
         v = None if V is None else V.values_at(i, j)
         if v is not None:

@@ -50,7 +50,36 @@ NOT_NUMBERS = {
 BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
 
-class Named:
+class Readable:
+    """A table that is read in pieces of rows, and again."""
+
+    __slots__ = ()
+
+    def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield rows, and their cells as float64 with NaN for the missing ones."""
+        raise NotImplementedError
+
+    def observed(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield row, column and value of the cells that are not missing, in pieces."""
+        for some, piece in self.in_pieces():
+            i, j = np.nonzero(~np.isnan(piece))
+            yield i + some.start, j, piece[i, j]
+
+    @property
+    def n_observed(self) -> int:
+        """Number of the cells that are not missing."""
+        return sum(len(i) for i, _, _ in self.observed())
+
+    def take(self, rows: Ints) -> Floats:
+        """Read some rows, in ascending order."""
+        cells = []
+        for some, piece in self.in_pieces():
+            first, last = np.searchsorted(rows, (some.start, some.stop))
+            cells.append(piece[rows[first:last] - some.start])
+        return np.concatenate(cells)
+
+
+class Named(Readable):
     """A table with labels: what messages call its cells."""
 
     __slots__ = ()

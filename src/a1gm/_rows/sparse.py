@@ -108,6 +108,11 @@ class SparseRows(Named):
         out[within, self.cols[cells]] = self.values[cells]
         return out
 
+    def observed(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield row, column and value of the stored cells that are not missing."""
+        own = self.without_missing()
+        yield own.row_of_cell, own.cols.astype(np.int64), own.values
+
     def take(self, rows: Ints) -> Floats:
         """Read any rows as a dense table, NaN for the missing cells."""
         counts = np.diff(self.ptr)[rows]

@@ -405,6 +405,13 @@ def open_writer(
             ) from error
 
 
+def write_table(path: str | os.PathLike[str], table: pa.Table, **how: Any) -> None:
+    """Write a table to a file; ``how`` as in `open_writer`."""
+    with open_writer(path, table.schema, **how) as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
+
+
 def write_factor(
     path: str | os.PathLike[str],
     names: Iterable[pa.RecordBatch],

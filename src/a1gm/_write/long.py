@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._fit.fill import WHOLE, Rounding, rounded
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.files.text import joined
-from a1gm._write.fill import MARK, as_text, check_new_column, format_of, open_writer
+from a1gm._write.fill import MARK, as_text, check_new_column, format_of, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,19 +44,11 @@ class LongFile:
         names = [value] if weight is None else [value, weight]
         files = files.choosing(columns=names, exclude=(), id=keys, reason=reason)
         self.files, self.keys, self.value = files, list(keys), value
-        tables: list[pa.Table] = []
-        numbers: list[Floats] = []
-        with closing(files.pieces(all_columns=True, progress=progress)) as pieces:
-            for first_row, piece in pieces:
-                if first_row == 0:
-                    tables, numbers = [], []
-                if negatives is not None and weight is None:  # else some do not count
-                    piece.check_cells(negatives)
-                tables.append(pa.Table.from_batches([piece.batch]))
-                numbers.append(piece.values)
-        # Files may have further columns, in another order, and integers beside floats.
-        self.table = pa.concat_tables(tables, promote_options="permissive")
-        cells = np.concatenate(numbers)
+        # Of weighted values some do not count.
+        checked = negatives if weight is None else None
+        options: Any = {"negatives": checked, "progress": progress}
+        rows, self.table = files.in_memory(all_columns=True, **options)
+        cells = rows.cells
         self.numbers: Floats = cells[:, 0]
         self.frame = self.table.select(self.keys)
         for name, column in zip(names, cells.T, strict=True):
@@ -119,9 +110,7 @@ class LongFile:
         if only_filled:
             table = table.filter(pa.array(is_filled))
         how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
-        with open_writer(target, table.schema, like=source, **how) as writer:
-            for batch in table.to_batches():
-                writer.write(batch)
+        write_table(target, table, like=source, **how)
 
     def _rows(self, filled: pa.Table) -> Any:
         """Return for each pair the row that gets its value, -1 without such a row.

@@ -89,7 +89,7 @@ def assess(
         describe_long(long, f"{n} by {listed(by)}", options)
     else:
         fit, _ = fit_table(file, options)
-        result = trial.judge(trial.read(fit._table.source, fit.col_labels))
+        result = trial.judge(fit._table.source, fit.col_labels)
     summary: dict[str, Any] = _summary(result, keys)
     if getattr(result, "groups", None):
         failed = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from itertools import compress
 from typing import Annotated, Any
 
@@ -22,6 +20,7 @@ from a1gm.cli.options import (
 )
 from a1gm.cli.tables import (
     check_needs_long,
+    check_stdout,
     describe,
     files_beside,
     fit_pairs,
@@ -110,10 +109,7 @@ def impute(
         check_level(interval, "interval")
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits contradict each other; drop one.")
-    if out == "-" and getattr(sys.stdout, "name", "") == os.devnull:
-        raise UsageError("-o - needs standard output, which is closed.")
-    if out == "-" and options.json:
-        raise UsageError("-o - and --json both need standard output; drop one.")
+    check_stdout(out, options)
     if is_long and model is not None:
         raise UsageError(
             "--long and --model cannot be combined. In Python, "

@@ -27,8 +27,8 @@ from a1gm.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from a1gm._base.types import Floats
     from a1gm._rows.files.table import TableFiles
+    from a1gm._rows.rows import Rows
 
 
 @command(*LONG_OPTIONS, "weights", "exposure", "skip_bad", "negatives")
@@ -72,7 +72,7 @@ def nmmf(
     import pyarrow as pa
 
     from a1gm import fit_nmmf
-    from a1gm._rows.files.table import row_names
+    from a1gm._rows.rows import table_of
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -80,17 +80,17 @@ def nmmf(
         raise UsageError("Only one table can come from standard input.")
     outputs = ["w.csv", "h.csv", "a.csv", "b.csv", "fit.json"]
     check_outputs(out, outputs, [file, y, z], options)
-    x, values = _read(file, options, columns=split_names(options.columns))
-    rows = row_names(x)
-    tables = {"X": _named(values, rows, x.names)}
+    x, rows = _read(file, options, columns=split_names(options.columns))
+    tables: dict[str, Any] = {"X": rows}
     labels = {"w": ("row", x.row_labels), "h": ("column", x.names)}
     if y is not None:
-        y_files, values = _read(y, options, x.names, of=x)
-        tables["Y"] = _named(values, row_names(y_files), x.names)
+        y_files, tables["Y"] = _read(y, options, x.names, of=x)
         labels["a"] = "row", y_files.row_labels
     if z is not None:
-        z_files, values = _read(z, options)
-        tables["Z"] = _named(values[_matched_rows(z_files, x)], rows, z_files.names)
+        z_files, own = _read(z, options)
+        cells = own.cells[_matched_rows(z_files, x)]
+        same = replace(table_of(cells), row_labels=rows.row_labels)
+        tables["Z"] = replace(same, col_labels=own.col_labels)
         labels["b"] = "column", z_files.names
     fit = fit_nmmf(
         **tables,
@@ -113,25 +113,18 @@ def nmmf(
     write_results(out, results, summary, options)
 
 
-def _named(values: Floats, rows: Sequence[str], columns: Sequence[str]) -> Any:
-    """The table with the names that messages use."""
-    from a1gm._rows import read_input
-
-    return replace(read_input(values), row_labels=rows, col_labels=list(columns))
-
-
 def _read(
     path: str,
     options: Options,
     columns: Sequence[str] = (),
     of: TableFiles | None = None,
-) -> tuple[TableFiles, Floats]:
-    """Read a table whole; ``of`` is the table that must have the same columns.
+) -> tuple[TableFiles, Rows]:
+    """Read a table whole, with names for messages.
 
-    If that one has labels of rows, a first column that it does not have labels the
-    rows here.
+    ``of`` is the table that must have the same columns. If that one has labels of rows,
+    a first column that it does not have labels the rows here.
     """
-    from a1gm._rows.files.table import read_whole
+    from a1gm._rows.files.table import row_names
 
     files = open_table(path, replace(options, columns=None, exclude=None, id=None))
     known = files.first.names
@@ -147,9 +140,9 @@ def _read(
         reason=reason, columns=list(columns) or None, id=ids or None, exclude=exclude
     )
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        values = read_whole(files, progress)
+        rows, _ = files.in_memory(negatives="raise", progress=progress)
     describe(files, options)
-    return files, values
+    return files, replace(rows, row_labels=row_names(files), choice=None)
 
 
 def _matched_rows(z: TableFiles, x: TableFiles) -> Any:

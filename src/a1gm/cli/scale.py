@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,12 +14,19 @@ from a1gm.cli.options import (
     Options,
     RowTotalsOption,
     TableArgument,
-    UsageError,
     progress_bar,
 )
-from a1gm.cli.tables import check_outputs, describe, open_table, quality_of
+from a1gm.cli.tables import (
+    check_outputs,
+    check_stdout,
+    describe,
+    open_table,
+    quality_of,
+)
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from a1gm._base.types import AnyArray
     from a1gm._rows.files.table import TableFiles
 
@@ -67,22 +71,19 @@ def scale(
       a1gm scale seed.csv --row-totals r.csv --known cells.csv --round
     """
     import a1gm
-    from a1gm._rows.files.table import read_beside, rows_in_memory, totals_beside
+    from a1gm._rows.files.table import read_beside, totals_beside
 
     if row_totals is None and col_totals is None:
         raise UsageError("Give --row-totals, --col-totals, or both: files of totals.")
     beside = [path for path in (row_totals, col_totals, known) if path is not None]
-    if out == "-" and options.json:
-        raise UsageError("-o - and --json both need standard output; drop one.")
     if out is None and not options.json:
         out = "-"
-    if out == "-" and getattr(sys.stdout, "name", "") == os.devnull:
-        raise UsageError("-o - needs standard output, which is closed.")
+    check_stdout(out, options)
     if out is not None and out != "-":
         check_outputs(out, [], [file, *beside], options)
     files = open_table(file, options)
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        rows = rows_in_memory(files, progress)
+        rows, table = files.in_memory(all_columns=True, progress=progress)
     describe(files, options)
     s = a1gm.scale(
         rows,
@@ -92,7 +93,7 @@ def scale(
         **{k: v for k, v in options.fitting.items() if k in ("tol", "max_iter")},
     )
     if out is not None:
-        _write(out, files, s.round() if round else s.table, options)
+        _write(out, files, table, s.round() if round else s.table, options)
     summary = {"out": out, "n_rows": s.shape[0], "n_cols": s.shape[1]}
     summary |= {**quality_of(s), "n_forced_zeros": len(s.forced_zeros)}
     wrote = "" if out in (None, "-") else f" Wrote {shown(out)}."
@@ -104,23 +105,15 @@ def scale(
     )
 
 
-def _write(out: str, files: TableFiles, cells: AnyArray, options: Options) -> None:
+def _write(
+    out: str, files: TableFiles, table: pa.Table, cells: AnyArray, options: Options
+) -> None:
     """Write the columns of the files, those of the table scaled."""
     import pyarrow as pa
 
-    from a1gm._write.fill import open_writer
+    from a1gm._write.fill import write_table
 
-    tables: list[pa.Table] = []
-    with closing(files.pieces(all_columns=True)) as pieces:
-        for first, piece in pieces:
-            tables = tables if first else []
-            table = pa.Table.from_batches([piece.batch])
-            some = cells[first : first + len(table)]
-            for name, column in zip(files.names, some.T, strict=True):
-                at = table.schema.get_field_index(name)
-                table = table.set_column(at, name, pa.array(column))
-            tables.append(table)
-    table = pa.concat_tables(tables, promote_options="permissive")
-    with open_writer(out, table.schema, like=files.first, **options.writing) as writer:
-        for batch in table.to_batches():
-            writer.write(batch)
+    for name, column in zip(files.names, cells.T, strict=True):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(column))
+    write_table(out, table, like=files.first, **options.writing)

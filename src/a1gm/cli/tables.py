@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,6 +218,14 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(error.all_parts) from error
 
 
+def check_stdout(out: str | None, options: Options) -> None:
+    """Raise if a table is to go to standard output, which is closed or taken."""
+    if out == "-" and getattr(sys.stdout, "name", "") == os.devnull:
+        raise UsageError("-o - needs standard output, which is closed.")
+    if out == "-" and options.json:
+        raise UsageError("-o - and --json both need standard output; drop one.")
+
+
 def check_outputs(
     out: str,
     names: Sequence[str],
@@ -250,13 +260,11 @@ def write_results(
 ) -> None:
     """Write tables, the summary and a model to a folder; ``lines`` are for people."""
     from a1gm._base.atomic import output_folder
-    from a1gm._write.fill import open_writer
+    from a1gm._write.fill import write_table
 
     with output_folder(out, overwrite=options.overwrite) as place:
         for name, table in tables.items():
-            with open_writer(place(name), table.schema, **options.writing) as writer:
-                for batch in table.to_batches():
-                    writer.write(batch)
+            write_table(place(name), table, **options.writing)
         write_summary(place("fit.json"), summary, options)
         if model is not None:
             model.save(place("model.a1gm"), overwrite=options.overwrite)

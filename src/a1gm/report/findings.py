@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._api.assess import Assessment, Trial, assess, chosen_rows, read_rows
+from a1gm._api.assess import Assessment, Trial, assess, chosen_rows
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._api.fit_file import files_of
 from a1gm._base.types import Bools, Floats, Ints
@@ -71,7 +71,7 @@ class Findings:
         columns = _names(col_names, fit.col_labels, np.arange(n_cols), n_cols, "column")
         own = _row_labels(fit, chosen) if row_names is None else None
         rows = _names(row_names, own, chosen, n_rows, "row")
-        cells = read_rows(source, chosen)
+        cells = source.take(chosen)
         # Weights of listed cells are not those of a dense table.
         if len(chosen) < n_rows or isinstance(fit._table.weights, SparseRows):
             fit = _fit_rows(fit, cells, chosen)
@@ -302,7 +302,7 @@ def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
     table = fit._table
     source = table_of(cells)
     if table.weights is not None:
-        V = read_rows(table.weights, rows)
+        V = table.weights.take(rows)
         if fit.has_exposure:
             source = with_weights(source, "exposure", V)
         else:

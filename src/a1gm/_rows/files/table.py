@@ -32,7 +32,7 @@ from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_num
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
 from a1gm._rows.labels import LazyLabels, check_there, plain_text
-from a1gm._rows.rows import Rows, table_of
+from a1gm._rows.rows import Readable, Rows, table_of
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -117,7 +117,7 @@ class ColumnCounts:
             self.is_whole[some] = (is_whole | np.isnan(columns)).all(axis=1)
 
 
-class TableFiles:
+class TableFiles(Readable):
     """One table in one file or several; columns are matched by name.
 
     The first file decides which columns are the table, by names and types (see
@@ -422,6 +422,49 @@ class TableFiles:
             for first_row, piece in pieces:
                 yield slice(first_row, first_row + len(piece.values)), piece.values
 
+    @property
+    def n_observed(self) -> int:
+        """Number of the cells that are not missing, as the first pass has counted."""
+        assert self.counts is not None
+        return (self.n_rows or 0) * self.n_cols - int(self.counts.missing.sum())
+
+    def in_memory(
+        self,
+        *,
+        negatives: Negatives | None = None,
+        all_columns: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[Rows, Any]:
+        """Hold the table in memory with its labels; with ``all_columns`` also as it is.
+
+        Files may have further columns, in another order, and integers beside floats.
+        Bad cells are refused with their places, unless ``negatives`` is None.
+        """
+        import pyarrow as pa
+
+        values: list[Floats] = []
+        tables: list[pa.Table] = []
+        options: Any = {"all_columns": all_columns, "progress": progress}
+        with closing(self.pieces(**options)) as pieces:
+            for first_row, piece in pieces:
+                if first_row == 0:
+                    values, tables = [], []
+                if negatives is not None:
+                    piece.check_cells(negatives)
+                values.append(piece.values)
+                if all_columns:
+                    tables.append(pa.Table.from_batches([piece.batch]))
+        rows = replace(
+            table_of(np.concatenate(values)),
+            row_labels=self.row_labels,
+            col_labels=self.col_labels,
+            name=self.name,
+            choice=self.choice,
+        )
+        if not all_columns:
+            return rows, None
+        return rows, pa.concat_tables(tables, promote_options="permissive")
+
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the columns that label the rows, of all files; else number the rows."""
         import pyarrow as pa
@@ -626,35 +669,6 @@ def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
 
 
 # ------------------------------------------------------------------- in memory
-def read_whole(files: TableFiles, progress: Progress | None = None) -> Floats:
-    """Read a table into memory; bad cells are refused with their place in the file."""
-    arrays: list[Floats] = []
-    with closing(files.pieces(progress=progress)) as pieces:
-        for first_row, piece in pieces:
-            if first_row == 0:
-                arrays = []
-            piece.check_cells("raise")
-            arrays.append(piece.values)
-    return np.concatenate(arrays)
-
-
-def rows_in_memory(files: TableFiles, progress: Progress | None = None) -> Rows:
-    """Hold the table of files in memory, with its labels; cells are not checked."""
-    arrays: list[Floats] = []
-    with closing(files.pieces(progress=progress)) as pieces:
-        for first_row, piece in pieces:
-            if first_row == 0:
-                arrays = []
-            arrays.append(piece.values)
-    return replace(
-        table_of(np.concatenate(arrays)),
-        row_labels=files.row_labels,
-        col_labels=files.col_labels,
-        name=files.name,
-        choice=files.choice,
-    )
-
-
 def read_beside(given: Any, files: TableFiles) -> Any:
     """Read weights that lie in files, by the columns of ``files``; others are as given.
 
@@ -670,7 +684,7 @@ def read_beside(given: Any, files: TableFiles) -> Any:
     other = other.choosing(
         columns=columns, exclude=(), id=ids or None, reason=f"{files.name} has"
     )
-    rows = rows_in_memory(other)
+    rows, _ = other.in_memory()
     if columns is None:  # its one column has another name
         rows = replace(rows, col_labels=None)
     return rows
@@ -695,7 +709,7 @@ def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
         own = other.first.names
     is_line = {*own} & known
     columns, ids = (list(own), []) if is_line else (list(own[-1:]), list(own[:-1]))
-    return rows_in_memory(other.choosing(columns=columns, exclude=(), id=ids or None))
+    return other.choosing(columns=columns, exclude=(), id=ids or None).in_memory()[0]
 
 
 def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:
