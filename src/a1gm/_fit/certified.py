@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from a1gm._base.types import Solver
-from a1gm._fit.messages import html_table, one_line, solver_in_words
+from a1gm._fit.messages import Summarised, solver_in_words
 from a1gm._solve.cell_error import CELLS_RIGHT
 
 
-class Certified(ABC):
+class Certified(Summarised, ABC):
     """A fit with a certificate; base of the fits."""
 
     tol: float
@@ -56,19 +56,9 @@ class Certified(ABC):
         """Twice the divergence."""
         return 2.0 * self.divergence
 
-    @abstractmethod
-    def summary(self) -> dict[str, str]:
-        """The fit in words, line by line."""
-
     def _quality(self) -> dict[str, str]:
         return {
             "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "cell error": f"{self.cell_error:.1e}",
         }
-
-    def __repr__(self) -> str:
-        return one_line(type(self).__name__, self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self.summary())

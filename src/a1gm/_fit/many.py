@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from itertools import islice
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -49,7 +49,38 @@ from a1gm.exceptions import (
 MOST_SHOWN = 12  # tables in a notebook
 
 
-class ManyFits(Mapping[Any, RankOneFit]):
+Own = TypeVar("Own")
+
+
+class _ByKey(Mapping[Any, Own]):
+    """A mapping of those tables by key that did not fail."""
+
+    failed: dict[Any, A1gmError]
+    _found: Mapping[Any, Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._found
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        return f"{type(self).__name__}({counted(len(self), 'table')}{failed})"
+
+    def _html(self, heads: list[str], line: Callable[[Own], list[str]]) -> str:
+        """A line of figures for each of the first tables."""
+        some = islice(self.items(), MOST_SHOWN)
+        grid = [["table", *heads], *([text_of_label(k), *line(x)] for k, x in some)]
+        left = len(self) - len(grid) + 1
+        notes = [f"... {left:,} more"] if left else []
+        return f"<p>{escape(repr(self))}</p>{html_grid(grid, notes)}"
+
+
+class ManyFits(_ByKey[RankOneFit]):
     """The fits of many tables; ``many[key]`` is a ``RankOneFit``.
 
     A mapping of the tables that could be fitted: ``len(many)``, ``key in many``,
@@ -87,7 +118,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         }
 
     @cached_property
-    def _places(self) -> dict[Any, int]:
+    def _found(self) -> dict[Any, int]:  # type: ignore[override]
         """Place of each table that was fitted."""
         return {self._all_keys[k]: k for k in self._fits}
 
@@ -98,7 +129,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __getitem__(self, key: Any) -> RankOneFit | list[RankOneFit]:
         if isinstance(key, slice):
             return [self[own] for own in self._all_keys[key]]
-        k = self._places[self._key(key)]
+        k = self._found[self._key(key)]
         fit = self._fits[k]
         if k not in self._named:  # names are made for the tables that are looked at
             rows, columns, long = self._rows, self._columns, dict[str, Any]()
@@ -115,7 +146,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         n = len(self._all_keys)
         if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
             key = key + n if -n <= key < 0 else key
-        if key in self._places:
+        if key in self._found:
             return key
         why = self.failed.get(key)
         if why is not None:
@@ -127,15 +158,6 @@ class ManyFits(Mapping[Any, RankOneFit]):
             f"{counted(n, 'table')}; list(many) names those that "
             "were fitted, many.failed those that were not."
         )
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._places
 
     # ------------------------------------------------------------------------ frames
     def to_frames(self, backend: str | None = None) -> FactorFrames:
@@ -246,7 +268,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         sides = self._rows, self._columns
 
         def parts() -> Iterator[tuple[Any, ...]]:
-            for key, k in self._places.items():
+            for key, k in self._found.items():
                 rows, cols = (side.codes[side.of(k)] for side in sides)
                 found = filled_pairs(self._fits[k], only_missing, bounds.get(key))
                 for i, j, *values in found:
@@ -337,22 +359,19 @@ class ManyFits(Mapping[Any, RankOneFit]):
         )
 
     # -------------------------------------------------------------------- appearance
-    def __repr__(self) -> str:
-        return _in_words(self)
-
     def _repr_html_(self) -> str:
-        grid = [["table", "rows x columns", "missing cells", "solver", "certificate"]]
-        for key, k in islice(self._places.items(), MOST_SHOWN):
-            fit = self._fits[k]
-            shape, missing = "{} x {}".format(*fit.shape), f"{fit.pattern.n_missing:,}"
-            words = shape, missing, fit.solver, f"{fit.certificate:.1e}"
-            grid.append([text_of_label(key), *words])
-        left = len(self) - len(grid) + 1
-        notes = [f"... {left:,} more"] if left else []
-        return f"<p>{escape(repr(self))}</p>{html_grid(grid, notes)}"
+        return self._html(
+            ["rows x columns", "missing cells", "solver", "certificate"],
+            lambda fit: [
+                "{} x {}".format(*fit.shape),
+                f"{fit.pattern.n_missing:,}",
+                fit.solver,
+                f"{fit.certificate:.1e}",
+            ],
+        )
 
 
-class ManyUncertainty(Mapping[Any, Uncertainty]):
+class ManyUncertainty(_ByKey[Uncertainty]):
     """How sure many fits are. Made by ``many.uncertainty()``.
 
     A mapping of the tables that have errors: ``u[key]`` is an ``Uncertainty``, whose
@@ -380,16 +399,8 @@ class ManyUncertainty(Mapping[Any, Uncertainty]):
                 f"The table {text_of_label(key)} has no standard errors: "
                 f"{self.failed[key]}"
             )
-        return self._found[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._found
+        own: Uncertainty = self._found[key]
+        return own
 
     def totals(
         self, by: By = "row", cells: Which = "missing", *, backend: str | None = None
@@ -450,7 +461,7 @@ class ManyUncertainty(Mapping[Any, Uncertainty]):
         failed: dict[Any, A1gmError] = {}
         parts = []
         for key, own in self.items():
-            k = many._places[key]
+            k = many._found[key]
             try:
                 found = compute(own)
             except LabelError as error:
@@ -463,19 +474,11 @@ class ManyUncertainty(Mapping[Any, Uncertainty]):
         warn_failed(failed, len(self), "are left out")
         return many._stacked(backend, sides, names, parts)
 
-    def __repr__(self) -> str:
-        return _in_words(self)
-
     def _repr_html_(self) -> str:
-        grid = [["table", "dispersion", "degrees of freedom"]]
-        for key, own in islice(self.items(), MOST_SHOWN):
-            grid.append([text_of_label(key), f"{own.dispersion:.6g}", f"{own.dof:,}"])
-        return f"<p>{escape(repr(self))}</p>{html_grid(grid)}"
-
-
-def _in_words(many: Any) -> str:
-    failed = f", {len(many.failed):,} failed" if many.failed else ""
-    return f"{type(many).__name__}({counted(len(many), 'table')}{failed})"
+        return self._html(
+            ["dispersion", "degrees of freedom"],
+            lambda own: [f"{own.dispersion:.6g}", f"{own.dof:,}"],
+        )
 
 
 def _no_bounds(rows: Ints, cols: Ints) -> tuple[Floats, Floats]:

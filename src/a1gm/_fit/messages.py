@@ -253,9 +253,21 @@ def solver_in_words(solver: str, n_iter: int) -> str:
     return f"{solver}, {counted(n_iter, 'iteration')}" if n_iter else solver
 
 
-def one_line(name: str, summary: Mapping[str, str], between: str = ", ") -> str:
-    """Write a summary in one line."""
-    return f"{name}({between.join(f'{k}: {v}' for k, v in summary.items())})"
+class Summarised:
+    """What shows its ``summary``: in one line, and as a table in notebooks."""
+
+    _between = ", "
+
+    def summary(self) -> dict[str, str]:
+        """The most important figures in words, line by line."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        lines = self._between.join(f"{k}: {v}" for k, v in self.summary().items())
+        return f"{type(self).__name__}({lines})"
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self.summary())
 
 
 def text_grid(grid: Sequence[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Solver
 from a1gm._base.words import counted
-from a1gm._fit.messages import html_table, one_line, solver_in_words
+from a1gm._fit.messages import Summarised, solver_in_words
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
@@ -28,7 +28,7 @@ from a1gm._solve.transport import left_of, rounded_cells
 from a1gm.exceptions import DataError
 
 
-class ScaledTable:
+class ScaledTable(Summarised):
     """The table nearest to a seed that has given totals: ``w[i] seed[i, j] h[j]``.
 
     Made by ``a1gm.scale``; not meant to be constructed by hand.
@@ -244,9 +244,3 @@ class ScaledTable:
         if len(self.forced_zeros):
             lines["forced to 0"] = counted(len(self.forced_zeros), "cell")
         return lines
-
-    def __repr__(self) -> str:
-        return one_line("ScaledTable", self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table("ScaledTable", self.summary())

@@ -144,7 +144,7 @@ def _choose(
     index: Any = getattr(frame.to_native(), "index", None)
     is_default = type(index).__name__ == "RangeIndex" and index.name is None
     has_index = index is not None and not is_default
-    kinds = _kinds_of(frame, name, options)
+    kinds = kinds_of(frame.schema, options, name, frame)
     choice = options.choose(kinds, name, has_index=has_index)
     names = names if choice is None else names.like(choice.table)
     names.check_types(name)
@@ -275,54 +275,39 @@ def _are_table(names: ColumnNames, options: ColumnOptions) -> bool:
 
 
 # -------------------------------------------------------------------------------- kinds
-def _kinds_of(frame: Any, name: str, options: ColumnOptions) -> dict[Any, Kind]:
-    """Kind of each column of a frame that narwhals has opened."""
-    unused = options.unused(frame.columns)
-    return {
-        column: "other" if column in unused else _kind_of(frame, column, dtype, name)
-        for column, dtype in frame.schema.items()
-    }
-
-
-def _kind_of(frame: Any, column: Any, dtype: Any, name: str) -> Kind:
-    import narwhals as nw
-
-    if (known := _kind_of_type(dtype)) is not None:
-        return known
-    series = frame.get_column(column)
-    native = series.to_native()
-    kind = getattr(native, "dtype", getattr(native, "type", None))
-    if str(kind).lower() == "object":  # narwhals guesses
-        return kind_of_cells(series.to_list(), column, name)
-    if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary):
-        return "text"
-    if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
-        return "number"
-    return "number" if str(kind).lower().startswith(("null", "decimal")) else "other"
-
-
-def kinds_of_schema(schema: Mapping[str, Any], options: ColumnOptions) -> Any:
-    """Kind of each column of a lazy frame, by the types of narwhals alone."""
-    import narwhals as nw
-
-    texts = nw.String, nw.Categorical, nw.Enum, nw.Binary
+def kinds_of(
+    schema: Mapping[Any, Any], options: ColumnOptions, name: str, frame: Any = None
+) -> dict[Any, Kind]:
+    """Kind of each column by its type in narwhals; in a ``frame`` also by its cells."""
     unused = options.unused(schema)
     return {
-        column: "other"
-        if column in unused
-        else _kind_of_type(dtype) or ("text" if dtype in texts else "other")
+        column: "other" if column in unused else _kind_of(dtype, column, name, frame)
         for column, dtype in schema.items()
     }
 
 
-def _kind_of_type(dtype: Any) -> Kind | None:
+def _kind_of(dtype: Any, column: Any, name: str, frame: Any) -> Kind:
     import narwhals as nw
 
     if dtype.is_numeric():
         return "number"
     if dtype == nw.Boolean:
         return "bool"
-    return "date" if dtype.is_temporal() else None
+    if dtype.is_temporal():
+        return "date"
+    is_text = dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary)
+    if frame is None:
+        return "text" if is_text else "other"
+    series = frame.get_column(column)
+    native = series.to_native()
+    kind = getattr(native, "dtype", getattr(native, "type", None))
+    if str(kind).lower() == "object":  # narwhals guesses
+        return kind_of_cells(series.to_list(), column, name)
+    if is_text:
+        return "text"
+    if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
+        return "number"
+    return "number" if str(kind).lower().startswith(("null", "decimal")) else "other"
 
 
 # ------------------------------------------------------------------ all columns at once

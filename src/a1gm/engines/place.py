@@ -26,7 +26,7 @@ from a1gm._base.types import OnUndetermined
 from a1gm._base.words import shown
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
-from a1gm._rows.frames import ColumnNames, kinds_of_schema, library_of
+from a1gm._rows.frames import ColumnNames, kinds_of, library_of
 from a1gm.exceptions import (
     EngineError,
     LabelError,
@@ -180,7 +180,7 @@ class LazyTable:
         frame = open_lazy(X)
         schema = frame.collect_schema()
         names = ColumnNames(schema.names())
-        choice = options.choose(kinds_of_schema(schema, options), "X", has_index=False)
+        choice = options.choose(kinds_of(schema, options, "X"), "X", has_index=False)
         chosen = names if choice is None else names.like(choice.table)
         places = {name: k for k, name in enumerate(names)}
         return cls(

@@ -14,7 +14,6 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._fit.fit import RankOneFit, Solution
 from a1gm._fit.messages import (
-    one_line,
     solver_in_words,
     text_of_convergence,
     warn_undetermined,
@@ -32,6 +31,8 @@ from a1gm.nmmf.view import TableView
 
 class SharedFit(Solution):
     """Factors shared by several tables; base of `NMMFFit` and `RelationsFit`."""
+
+    _between = "; "
 
     def __init__(
         self, layout: Layout, joint: RankOneFit, *, on_undetermined: OnUndetermined
@@ -179,9 +180,6 @@ class SharedFit(Solution):
         if self.n_undetermined:
             lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
         return lines
-
-    def __repr__(self) -> str:
-        return one_line(type(self).__name__, self.summary(), "; ")
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the tables."""

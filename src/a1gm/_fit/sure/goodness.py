@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._fit.messages import html_table, one_line
+from a1gm._fit.messages import Summarised
 from a1gm._fit.sure.arguments import Dispersion, check_dispersion
 from a1gm._fit.sure.labelled import TotalsWithErrors
 from a1gm.exceptions import DataError
@@ -18,7 +18,7 @@ from a1gm.exceptions import DataError
 MOST_SMALL = 0.2  # of the fitted means may be below 1 where chi-square is tested
 
 
-class GoodnessOfFit(ABC):
+class GoodnessOfFit(Summarised, ABC):
     """Pearson's statistic and the deviance of a fit, with p-values; base of errors."""
 
     dispersion: float
@@ -129,9 +129,3 @@ class GoodnessOfFit(ABC):
             "Pearson's chi-square": self._with_p(self.pearson_chi2, self.pearson_p),
             "deviance": self._with_p(self.deviance, self.deviance_p),
         }
-
-    def __repr__(self) -> str:
-        return one_line(type(self).__name__, self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table(type(self).__name__, self.summary())
