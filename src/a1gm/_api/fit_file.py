@@ -198,8 +198,13 @@ def fit_files(
     uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit the table of some files, in one pass over them."""
-    if weighting[1] is not None:
-        return _fit_weighted(files, options, *weighting)
+    kind, given = weighting
+    if given is not None:  # both are held in memory
+        check_signs(options.negatives, kind)
+        rows, _ = files.in_memory(progress=options.progress)
+        given = read_beside(given, files)
+        rows = with_weights(rows, kind, given, is_observed=True)
+        return fit_rows(rows, options, policy=_policy(files))
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
@@ -230,7 +235,7 @@ def fit_files(
             files,
             in_file=True,
             col_labels=files.col_labels,
-            policy=WarningPolicy(FileNames(files=files, col_labels=files.names)),
+            policy=_policy(files),
         )
     except DataError as error:
         if error.column is None:
@@ -240,15 +245,9 @@ def fit_files(
         raise error.at(f"{files.name}, column {name!r}").advised(advice) from error
 
 
-def _fit_weighted(
-    files: TableFiles, options: FitOptions, name: Name, given: Any
-) -> RankOneFit:
-    """Fit the table of some files with weights, both in memory."""
-    check_signs(options.negatives, name)
-    rows, _ = files.in_memory(progress=options.progress)
-    rows = with_weights(rows, name, read_beside(given, files), is_observed=True)
-    policy = WarningPolicy(FileNames(files=files, col_labels=files.names))
-    return fit_rows(rows, options, policy=policy)
+def _policy(files: TableFiles) -> WarningPolicy:
+    """Warnings that name rows and columns as the files do."""
+    return WarningPolicy(FileNames(files=files, col_labels=files.names))
 
 
 def files_of(fit: RankOneFit) -> TableFiles | None:

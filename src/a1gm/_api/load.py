@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from a1gm._base.types import AnyArray
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
-from a1gm._fit.save import ManyParts, read_model
+from a1gm._fit.save import KIND, KIND_OF_MANY, Readers, fit_from_arrays, read_model
 from a1gm.engines.lazy import LAZY_FRAMES
 from a1gm.tensor.result import TensorFit
 from a1gm.tensor.save import KIND_OF_TENSOR, parts_from_arrays
@@ -46,11 +47,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     array([[1., 2.],
            [2., 4.]])
     """
-    found = read_model(path, {KIND_OF_TENSOR: parts_from_arrays})
-    if isinstance(found, dict):
-        return TensorFit(**found)
-    if isinstance(found, ManyParts):
-        return ManyFits._of_parts(found)
-    solved, rows, table, options = found
+    readers: Readers = {
+        KIND: _fit_of,
+        KIND_OF_MANY: ManyFits._from_arrays,
+        KIND_OF_TENSOR: lambda *parts: TensorFit(**parts_from_arrays(*parts)),
+    }
+    return read_model(path, readers)
+
+
+def _fit_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> RankOneFit:
+    solved, rows, table, options = fit_from_arrays(content, arrays)
     table.engine = LAZY_FRAMES
     return RankOneFit(solved, rows, table, **options)

@@ -51,7 +51,7 @@ def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
         write([None] * rows.n_cols)  # raises for bad cells
         return Filled(array.copy(), Left(0, None))
     out: AnyArray = np.empty_like(array, np.float64, subok=False)
-    left = write([out])
+    left, mask, is_masked = write([out]), None, isinstance(X, np.ma.MaskedArray)
     if array.dtype.newbyteorder("=") == np.float32:
         out = as_float32(out, rows.where)
     elif array.dtype.kind == "O" or (
@@ -63,18 +63,11 @@ def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
         most = float(np.iinfo(array.dtype).max) if is_integer else math.inf
         kept = _kept_cells(own, out, "the table", most)
         if kept is not None:
-            return Filled(_masked(X, kept, array.dtype), left)
-    if isinstance(X, np.ma.MaskedArray):
-        out = np.ma.MaskedArray(out, mask=np.isnan(out))
+            mask = kept == None  # noqa: E711 - cell by cell
+            out = np.where(mask, 0, kept).astype(array.dtype) if is_masked else kept
+    if is_masked:
+        out = np.ma.MaskedArray(out, mask=np.isnan(out) if mask is None else mask)
     return Filled(out, left)
-
-
-def _masked(X: Any, kept: AnyArray, dtype: Any) -> AnyArray:
-    """Cells that were kept in the type of X; those that stay missing are masked."""
-    if not isinstance(X, np.ma.MaskedArray):
-        return kept
-    mask: Any = kept == None  # noqa: E711 - cell by cell
-    return np.ma.MaskedArray(np.where(mask, 0, kept).astype(dtype), mask=mask)
 
 
 # ------------------------------------------------------------------------- sparse
@@ -331,7 +324,7 @@ def _kept_cells(
     known = [cell for cell in cells if not _is_missing(cell)]
     if all(map(_is_exact, known)):
         return None
-    places = [_digits(cell) for cell in known if isinstance(cell, Decimal)]
+    places = [-int(x.as_tuple().exponent) for x in known if isinstance(x, Decimal)]
     kept = np.empty(len(cells), object)
     for k, (cell, value) in enumerate(zip(cells, values.ravel().tolist(), strict=True)):
         if not _is_missing(cell):
@@ -362,11 +355,6 @@ def _kept_column(series: Any, values: Floats, name: Any) -> AnyArray | None:
     if dtype.is_integer() and "128" not in str(dtype):
         most = float(np.iinfo(str(dtype).lower()).max)
     return _kept_cells(own, values, f"column {shown(name)}", most)
-
-
-def _digits(number: Decimal) -> int:
-    """Digits after the point."""
-    return -int(number.as_tuple().exponent)
 
 
 def _is_missing(cell: Any) -> bool:

@@ -24,7 +24,7 @@ from a1gm._fit.frames import (
     long_frame,
 )
 from a1gm._fit.messages import html_grid
-from a1gm._fit.save import KIND_OF_MANY, ManyParts, many_to_arrays, save_model
+from a1gm._fit.save import KIND_OF_MANY, many_from_arrays, many_to_arrays, save_model
 from a1gm._fit.sure.arguments import (
     Axis,
     By,
@@ -339,24 +339,14 @@ class ManyFits(_ByKey[RankOneFit]):
         save_model(path, KIND_OF_MANY, content, arrays, overwrite=overwrite)
 
     @classmethod
-    def _of_parts(cls, found: ManyParts) -> ManyFits:
+    def _from_arrays(
+        cls, content: dict[str, Any], arrays: dict[str, AnyArray]
+    ) -> ManyFits:
         """The fits of a file."""
-        fits = {
-            k: RankOneFit(solved, rows, table, **options)
-            for k, (solved, rows, table, options) in found.fits.items()
-        }
-        labels = [values[codes].tolist() for _, values, codes in found.keys]
-        n, plain = len(labels[0]), found.plain
-        keys = list(zip(*labels, strict=True)) if len(labels) > 1 else labels[0]
-        return cls(
-            keys if plain["has_keys"] else range(n),
-            fits,
-            {k: A1gmError(why) for k, why in plain["failed"].items()},
-            *found.sides,
-            parts=found.keys,
-            backend=plain["backend"],
-            value=plain["value"] and plain["value"][0],
-        )
+        found = many_from_arrays(content, arrays)
+        for k, (*parts, options) in found["fits"].items():
+            found["fits"][k] = RankOneFit(*parts, **options)
+        return cls(**found)
 
     # -------------------------------------------------------------------- appearance
     def _repr_html_(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,24 +34,13 @@ from a1gm._rows.long import Side, labels_of
 from a1gm._solve.components import ColumnGraph, Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
-from a1gm.exceptions import FileFormatError, MissingFileError
+from a1gm.exceptions import A1gmError, FileFormatError, MissingFileError
 
 KIND, KIND_OF_MANY = "RankOneFit", "ManyFits"
 #: What a fit is made of: the solution, its rows and table, and options.
 Parts: TypeAlias = tuple[Solved, FitRows, Table, dict[str, Any]]
 #: A part of the keys of tables: its name, distinct values, and the code of each table.
 KeyPart: TypeAlias = tuple[Any, Any, AnyArray]
-
-
-class ManyParts(NamedTuple):
-    """What many fits are made of; their places are among all tables."""
-
-    fits: dict[int, Parts]
-    keys: list[KeyPart]
-    sides: list[Side]
-    plain: dict[str, Any]
-
-
 #: What makes a fit of content and arrays, by kind.
 Readers: TypeAlias = dict[str, Callable[[dict[str, Any], dict[str, AnyArray]], Any]]
 _need = partial(need, "a fit")
@@ -129,12 +118,8 @@ def many_to_arrays(
 
 
 # ------------------------------------------------------------------------- reading
-def read_model(path: str | os.PathLike[str], others: Readers | None = None) -> Any:
-    """Read the parts of a fit, or of many, each of them checked.
-
-    ``others`` read further kinds of content.
-    """
-    readers = {KIND: _parts_of, KIND_OF_MANY: _many_of, **(others or {})}
+def read_model(path: str | os.PathLike[str], readers: Readers) -> Any:
+    """Read a fit, or many, from a file."""
     place = Path(path)
     if is_special(place):
         raise _refusal(place, "it is a pipe or a device", "Name a file.")
@@ -161,7 +146,8 @@ def _refusal(
     return FileFormatError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
 
 
-def _parts_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
+def fit_from_arrays(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
+    """Read the parts of a fit, each of them checked."""
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
     factors = from_arrays("factors", Factors, content, arrays)
@@ -222,11 +208,13 @@ def _columns_of(
     return Solved(factors, gone, graph=graph), rows
 
 
-def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
-    plain = {name: content[name] for name in ("has_keys", "backend", "value", "failed")}
-    _need(plain["backend"] in BACKENDS, "backend")
-    _need(isinstance(plain["has_keys"], bool), "has_keys")
-    plain["value"] = labels_from_json(plain["value"], 1, unique=True)
+def many_from_arrays(
+    content: dict[str, Any], arrays: dict[str, AnyArray]
+) -> dict[str, Any]:
+    """Read the arguments of ``ManyFits``, the parts in place of each of its fits."""
+    _need(content["backend"] in BACKENDS, "backend")
+    _need(isinstance(content["has_keys"], bool), "has_keys")
+    value = labels_from_json(content["value"], 1, unique=True)
     keys: list[KeyPart] = []
     for k, (name, *names) in enumerate(content["keys"]):
         _need_codes(arrays[f"keys.{k}"], len(names), "keys")
@@ -239,13 +227,24 @@ def _many_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> ManyParts:
     places, own = arrays["places"].tolist(), split_arrays(content["shapes"], arrays)
     for k, one, some in zip(places, content["fits"], own, strict=True):
         _need(is_count(k, len(fits), n), "places")
-        fits[k] = _parts_of(one, some)
+        fits[k] = fit_from_arrays(one, some)
         solved, rows, *_ = fits[k]
         size = [rows.n_rows, solved.statistics.n_cols]
         _need(lengths[:, k].tolist() == size, "the sizes of tables")
-    plain["failed"] = {int(k): str(why) for k, why in plain["failed"].items()}
-    _need(sorted([*fits, *plain["failed"]]) == list(range(n)), "failed")
-    return ManyParts(fits, keys, sides, plain)
+    failed = {int(k): A1gmError(str(why)) for k, why in content["failed"].items()}
+    _need(sorted([*fits, *failed]) == list(range(n)), "failed")
+    labels = [values[codes].tolist() for _, values, codes in keys]
+    names = list(zip(*labels, strict=True)) if len(labels) > 1 else labels[0]
+    return {
+        "keys": names if content["has_keys"] else range(n),
+        "fits": fits,
+        "failed": failed,
+        "rows": sides[0],
+        "columns": sides[1],
+        "parts": keys,
+        "backend": content["backend"],
+        "value": value and value[0],
+    }
 
 
 def _side_of(k: int, content: Any, n: int, arrays: dict[str, AnyArray]) -> Side:

@@ -96,7 +96,8 @@ class Table:
             self._refuse_long()
         source: AnyRows = self.source_of(X)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
-        return self._with_weights(source, weights, exposure), order
+        weighting = weights_or_exposure(weights, exposure)
+        return self.weighted_as(source, *weighting), order
 
     def read_fitted(self, X: Any, shape: tuple[int, int]) -> tuple[Floats, bool | None]:
         """Cells of X in the order of the fit, and whether X is the fitted table.
@@ -193,9 +194,6 @@ class Table:
         )
 
     # ------------------------------------------------------------------------ weights
-    def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:
-        return self.weighted_as(source, *weights_or_exposure(weights, exposure))
-
     def weighted_as(self, source: AnyRows, name: Name, given: Any) -> AnyRows:
         """Rows with their weights or exposures, if they are of the kind of the fit."""
         had, own = ("with", "exposure") if self.is_exposed else ("without", "weights")
@@ -224,7 +222,7 @@ class Table:
         """Exposures of all cells of the fitted table; None where it had none."""
         if given is not None:
             like = Rows([], *shape, self.row_labels, self.col_labels)
-            found: Any = self._with_weights(like, None, given)
+            found: Any = self.weighted_as(like, "exposure", given)
             return found.weights  # type: ignore[no-any-return]
         if not self.is_exposed:
             return None
@@ -237,7 +235,8 @@ class Table:
     ) -> Floats:
         """Exposures of some cells, those given or those of the fit; NaN if unknown."""
         if given is not None:
-            like: Any = self._with_weights(Rows([], len(rows), 1), None, given[:, None])
+            table = Rows([], len(rows), 1)
+            like: Any = self.weighted_as(table, "exposure", given[:, None])
             return like.weights.cells[:, 0]  # type: ignore[no-any-return]
         if self.weights is None:
             raise self._lacks_exposure()

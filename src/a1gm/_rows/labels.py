@@ -249,9 +249,8 @@ class LazyLabels(Sequence[str]):
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
         places = range(self._n)[at]  # IndexError outside
-        return self._at(places) if isinstance(places, int) else self._within(places)
-
-    def _within(self, places: range) -> list[str]:
+        if isinstance(places, int):
+            return self._at(places)
         found = [self._at(k) for k in sorted(places)]
         return found if places.step > 0 else found[::-1]
 

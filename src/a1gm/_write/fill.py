@@ -106,7 +106,9 @@ class FillFiles:
         if self.takes_negatives:
             self.columns = replace(self.columns, takes_negatives=True)
         if self.interval is not None:
-            self.bounds = bounds_of(self.fit, self.interval)
+            with interval_advice():
+                sure = self.fit.uncertainty()
+            self.bounds = partial(sure.interval, level=self.interval)
             self._suffixes += BOUNDS
         if not self.files.found.go_to_folder(dst):
             self._write_file(0, dst)
@@ -290,12 +292,6 @@ class FillFiles:
                 cells = pa.array(table[:, j], from_pandas=True)
                 point = self._source.options.point
                 yield as_text(cells, point) if self._to_text else cells
-
-
-def bounds_of(fit: RankOneFit, level: float) -> Callable[..., tuple[Floats, Floats]]:
-    """Return a function for the bounds of the filled cells of rows."""
-    with interval_advice():
-        return partial(fit.uncertainty().interval, level=level)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import Field, fields
 from typing import Annotated, Any, get_type_hints
 
@@ -75,31 +75,29 @@ def command(*without: str) -> Callable[[Callable[..., None]], Callable[..., None
     The shared options become parameters of the command, except those in ``without``.
     Errors of the library become one line on standard error and an exit code.
     """
-    return functools.partial(_register, without=without)
 
+    def register(body: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(body, include_extras=True)
+        own = [
+            parameter.replace(kind=_KEYWORD, annotation=hints[parameter.name])
+            for parameter in inspect.signature(body).parameters.values()
+            if parameter.name != "options"
+        ]
+        shared = [_parameter(f) for f in fields(Options) if f.name not in without]
+        parameters = own + shared
 
-def _register(
-    body: Callable[..., None], without: Collection[str]
-) -> Callable[..., None]:
-    hints = get_type_hints(body, include_extras=True)
-    own = [
-        parameter.replace(kind=_KEYWORD, annotation=hints[parameter.name])
-        for parameter in inspect.signature(body).parameters.values()
-        if parameter.name != "options"
-    ]
-    shared = [_parameter(f) for f in fields(Options) if f.name not in without]
-    parameters = own + shared
+        @functools.wraps(body)
+        def run(**arguments: Any) -> None:
+            names = {option.name for option in shared} & arguments.keys()
+            options = Options(**{name: arguments.pop(name) for name in names})
+            _run(functools.partial(body, **arguments, options=options), options)
 
-    @functools.wraps(body)
-    def run(**arguments: Any) -> None:
-        names = {option.name for option in shared} & arguments.keys()
-        options = Options(**{name: arguments.pop(name) for name in names})
-        _run(functools.partial(body, **arguments, options=options), options)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(body.__name__, help=_help_of(body))(run)
+        return run
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    app.command(body.__name__, help=_help_of(body))(run)
-    return run
+    return register
 
 
 def _parameter(option: Field[Any]) -> inspect.Parameter:

@@ -60,6 +60,7 @@ _PLAIN = {
     "≥": ">=",
     "…": "...",
 }
+#: Characters that messages write as escapes, such as a tab.
 _ESCAPED = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
 _PREFIXES = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
 
@@ -191,7 +192,7 @@ class Options:
         for name in ("columns", "exclude", "id"):
             given[name] = split_names(given[name]) or None
         for name in ("delimiter", "thousands"):
-            given[name] = _unescaped(given[name])
+            given[name] = _ESCAPED.get(given[name], given[name])
         return given
 
     @property
@@ -252,11 +253,6 @@ def _joined(names: Collection[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
-
-
-def _unescaped(text: str | None) -> str | None:
-    r"""Return the character that messages write as an escape, such as ``\t``."""
-    return None if text is None else _ESCAPED.get(text, text)
 
 
 # ------------------------------------------------------------------------- output
