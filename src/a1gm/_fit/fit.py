@@ -450,14 +450,12 @@ class RankOneFit(Solution):
     @cached_property
     def _scatter(self) -> Scatter:
         """The statistics from which the errors of the fit are computed."""
-        fates, columns, certificate = self._fates, self._columns, self.certificate
         table = self._table
         again = getattr(table.engine, "fitted", None)
         if again is not None and not self._is_signed:
             elsewhere, in_order = self._opened(again)
             table = replace(table, **elsewhere.statistics(in_order))
-        info = Information(self._solved, table, fates, columns, certificate)
-        return Scatter(info)
+        return Scatter(Information(self, table))
 
     def _own_cells(self, X: Any) -> Floats:
         """The cells of the table that was fitted; any other is refused."""

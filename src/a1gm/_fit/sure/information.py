@@ -12,20 +12,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
-from a1gm._fit.place import UNBOUNDED, Columns, Fates
+from a1gm._fit.place import UNBOUNDED
 from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.table import Table, are_close
 from a1gm._observe.patterns import weighted_counts
 from a1gm._solve.cell_error import free_columns
-from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
+
+if TYPE_CHECKING:
+    from a1gm._fit.fit import RankOneFit
 
 MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
 MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
@@ -60,21 +62,13 @@ class CellSums(NamedTuple):
 class Information:
     """The network of the columns of a fit, and the rows that connect them."""
 
-    def __init__(
-        self,
-        solved: Solved,
-        table: Table,
-        fates: Fates,
-        columns: Columns,
-        certificate: float,
-    ) -> None:
-        self.solved, self.table, self.fates = solved, table, fates
-        self.columns, self.certificate = columns, certificate
-        self.patterns = solved.statistics
-        self.shape = fates.rows.n_rows, len(columns.factor)
+    def __init__(self, fit: RankOneFit, table: Table) -> None:
+        self.table, self.solved, self.patterns = table, fit._solved, fit._patterns
+        self.fates, self.columns, self.shape = fit._fates, fit._columns, fit.shape
+        self.certificate = fit.certificate
         # Components of the columns and of the patterns; below 0 without one.
-        self.label, self.component = fates.graph.label, fates.component
-        self.h = np.nan_to_num(columns.factor)
+        self.label, self.component = self.fates.graph.label, self.fates.component
+        self.h = np.nan_to_num(fit.col_factor)
         # Sums of the patterns times this are sums of the data.
         self.unit = math.ldexp(1.0, self.patterns.exponent)
 
