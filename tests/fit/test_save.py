@@ -257,3 +257,21 @@ def test_a_model_of_a_file_with_many_patterns_holds_columns(
                 ask()
         if way == "long":
             np.testing.assert_array_equal(model.predict(pairs), fit.predict(pairs))
+
+
+@pytest.mark.parametrize("most_bytes", [None, 0])
+def test_a_saved_fit_of_files_knows_what_its_factors_explain(
+    tmp_path, monkeypatch, most_bytes
+):
+    """Seen: NaN, though the divergence was in the file."""
+    X = TABLES["random holes"]
+    pd.DataFrame(X).rename(columns="c{}".format).to_csv(tmp_path / "a.csv", index=False)
+    fit = a1gm.fit_file(tmp_path / "a.csv")
+    if most_bytes is not None:
+        monkeypatch.setattr("a1gm._fit.fit.MOST_BYTES", most_bytes)
+    assert fit.divergence > 0.0
+    for other in (loaded(fit, tmp_path), pickle.loads(pickle.dumps(fit))):
+        expected = a1gm.fit(X).deviance_explained
+        assert other.deviance_explained == pytest.approx(expected, rel=1e-9)
+        again = pickle.loads(pickle.dumps(other))
+        assert again.deviance_explained == other.deviance_explained

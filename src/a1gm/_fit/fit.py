@@ -875,8 +875,10 @@ class RankOneFit(Solution):
         table, kept = self._table, dict[str, Any]()
         known = vars(self._scatter) if "_scatter" in vars(self) else {}
         for name in STATISTICS if table.source is not None else ():
-            follows = name == "gain" and not table.is_weighted  # from the margins
-            if name in known or (self._rows.is_held and not follows):
+            is_gain = name == "gain"
+            follows = is_gain and not table.is_weighted  # from the margins and rows
+            is_needed = is_gain and "divergence" in known  # rows of files are not kept
+            if name in known or (not follows if self._rows.is_held else is_needed):
                 with suppress(NotRepresentableError, ParameterError):
                     kept[name] = getattr(self._scatter, name)
         return replace(table, source=None, **kept)

@@ -111,9 +111,11 @@ class Scatter:
         info, patterns = self.info, self._patterns
         if info.is_signed:
             return math.nan
+        if self._table.source is None and not math.isnan(self._table.gain):
+            return self._table.gain
         if self._table.is_weighted:
             is_gone = self._table.source is None
-            return self._table.gain if is_gone else info.cell_sums.gain
+            return math.nan if is_gone else info.cell_sums.gain
         n = int(info.label.max(initial=0)) + 1
         sums, cells = np.zeros(n), np.zeros(n)
         columns = np.where(info.label >= 0, patterns.col_sums, 0.0)
