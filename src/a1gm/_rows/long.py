@@ -135,7 +135,9 @@ def _check_keys(column: Any, is_missing: Bools, place_of: Callable[[int], str]) 
         raise LabelError(
             f"The key {column!r} is missing in {place_of(int(is_missing.argmax()))} "
             f"({int(is_missing.sum()):,} in all). Every row of a long table needs all "
-            "keys: drop these rows, or name the key."
+            "keys: drop these rows, or name the key.",
+            row=int(is_missing.argmax()),
+            count=int(is_missing.sum()),
         )
 
 
@@ -324,6 +326,8 @@ class LongTable:
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
             Option("duplicates", "sum"),
             " to add them up, or drop the rows that repeat others.",
+            row=at,
+            count=len(again),
         )
 
 

@@ -142,10 +142,11 @@ def _run(body: Callable[[], None], options: Options) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except A1gmError as error:
+        # A label may be one that was typed, or that of a row of the data.
         usage = ParameterError, LabelError, MissingFileError, UsageError
         notes = getattr(error, "__notes__", [])  # files that are new all the same
         text = " ".join([error.render(command_style), *notes])
-        code = 2 if isinstance(error, usage) else 1
+        code = 2 if isinstance(error, usage) and error.row is None else 1
         proof = {}
         if isinstance(error, TotalsError):
             names = "rows", "cols", "needs", "has", "side"
