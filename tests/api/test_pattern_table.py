@@ -132,6 +132,14 @@ def test_rows_22_and_57_size_is_estimated_before_growing() -> None:
     assert table.nbytes < 20_000
 
 
+@pytest.mark.parametrize("bad", [None, "1 GB", 0, -1, np.nan, True])
+def test_a_limit_that_is_none_is_refused(bad) -> None:
+    """Seen: '>' not supported between instances of 'int' and 'NoneType'."""
+    with pytest.raises(ParameterError, match=r"max_bytes must be .*got"):
+        PatternTable(max_bytes=bad)
+    assert PatternTable(max_bytes=1e6).update(np.ones((2, 3))).n_rows == 2
+
+
 def test_scales_of_pieces_are_reconciled() -> None:
     X = gamma_table(300)
     X[:100] *= 1e305

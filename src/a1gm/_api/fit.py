@@ -61,7 +61,7 @@ class FitOptions:
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.tol, REAL) and 0.0 < float_of(self.tol) < math.inf):
+        if not (is_positive(self.tol) and float_of(self.tol) < math.inf):
             raise self._error("tol", "a positive number")
         if not (_is_count(self.max_iter) and self.max_iter <= MOST_ITER):
             raise self._error("max_iter", f"an integer between 1 and {MOST_ITER:,}")
@@ -78,6 +78,11 @@ class FitOptions:
 
 def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether a value is a number above 0."""
+    return _is_number(value, REAL) and float_of(value) > 0.0
 
 
 def _is_count(value: Any) -> bool:

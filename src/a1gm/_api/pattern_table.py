@@ -10,7 +10,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
+from a1gm._api.fit import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    FitOptions,
+    fit_patterns,
+    is_positive,
+)
 from a1gm._base.bits import names_of_rows
 from a1gm._base.checks import is_count, need
 from a1gm._base.types import AnyArray, Negatives, OnUndetermined
@@ -99,6 +105,10 @@ class PatternTable:
         uncertainty: bool = False,
     ) -> None:
         FitOptions(negatives=negatives, n_threads=n_threads)  # refuses wrong values
+        if not is_positive(max_bytes):
+            raise ParameterError(
+                f"max_bytes must be a positive number, got {max_bytes!r}."
+            )
         self.keep_rows = keep_rows
         self.negatives = negatives
         self.max_bytes = max_bytes
