@@ -66,6 +66,7 @@ def results(table):
     parts[:5, :3] = parts[5:, 3:] = np.nan
     split = a1gm.fit(parts, on_undetermined="ignore")
     yield from (fit, split, u, fit.pattern, split.pattern, joint)
+    yield from (fit.undetermined, split.undetermined)
     yield from (u.totals("row"), u.totals("all"), u.index(), u.index(by="row"))
     yield from (split.uncertainty().totals("column"), u.factor_errors())
     yield from (fit.to_frames(name) for name in ("pandas", "polars", "pyarrow"))
@@ -89,8 +90,17 @@ def test_every_result_shows_itself(table):
         # Colours are those of the notebook, light or dark.
         if not hasattr(result, "get_params"):
             assert "color" not in html.replace("border", ""), type(result)
-    for result in (a1gm.fit(table).undetermined, a1gm.PatternTable()):
-        assert not INTERNALS.search(repr(result))
+    assert not INTERNALS.search(repr(a1gm.PatternTable()))
+
+
+def test_cells_that_are_not_determined_are_listed():
+    X = np.array([[1.0, 2, np.nan], [np.nan, np.nan, 4]])
+    cells = a1gm.fit(X, on_undetermined="ignore").undetermined
+    assert "3 undetermined cells" in read(cells._repr_html_())
+    assert cells._repr_html_().count("<td>undetermined</td>") == 3
+    parts = np.where(np.eye(20) > 0, 1.0, np.nan)
+    many = a1gm.fit(parts, on_undetermined="ignore").undetermined
+    assert "... 368 more" in read(many._repr_html_())
 
 
 def test_rows_that_are_read_when_needed_show_themselves(table, tmp_path):

@@ -37,6 +37,12 @@ def test_fit_refuses_to_replace_results(sales, tmp_path):
     run("fit", sales, "-o", tmp_path / "results", "--overwrite")
 
 
+def test_a_label_that_is_called_like_a_result_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("se,x,y\na,1,2\nb,2,5\nc,3,5\n")
+    done = run("fit", tmp_path / "a.csv", "-o", tmp_path / "out", code=2)
+    assert "two columns 'se'" in done.stderr
+
+
 def table_file(path, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.poisson(np.outer(rng.gamma(4, 9, 30), rng.gamma(4, 0.5, 5))) + 1.0

@@ -53,6 +53,8 @@ def test_fit_inspect_assess_and_report(long, tmp_path):
     assert rows["shop"].tolist() == ["A", "B", "C"]
     assert rows["row_factor"].tolist() == pytest.approx([30.5, 15.25, 488 / 41])
     assert a1gm.load(out / "model.a1gm").predict("B", "feb") == pytest.approx(10.25)
+    summary = json.loads((out / "fit.json").read_text())
+    assert (summary["columns"], summary["col_block"]) == (["jan", "feb"], [0, 0])
     found = json.loads(run("inspect", long, *LONG, "--json").stdout)
     assert (found["n_rows"], found["n_cols"], found["n_missing"]) == (3, 2, 2)
     assert "3 rows × 2 columns" in run("inspect", long, *LONG).stdout
@@ -269,3 +271,16 @@ def test_errors_and_intervals_of_every_table(tmp_path):
     total = many["P"].uncertainty().totals("all")
     assert sure["P"]["totals"]["missing"]["se"] == pytest.approx(total.se[0])
     assert "degrees of freedom" in sure["few"]["why_not"]
+
+
+@pytest.mark.parametrize("options", [(), ("--by", "year")])
+def test_a_key_that_is_called_like_a_result_is_refused(tmp_path, options):
+    """Seen: two columns called se in row_factor.csv."""
+    path = tmp_path / "a.csv"
+    cells = [f"{i},m{j},2024,{i * j + i % 2}" for i in range(1, 5) for j in range(1, 4)]
+    path.write_text("\n".join(["se,month,year,sales", *cells]))
+    long = "--long", "se,month,sales", *options
+    done = run("fit", path, "-o", tmp_path / "out", *long, "--errors", code=2)
+    assert "two columns 'se'" in done.stderr
+    assert "Rename the column of the data" in done.stderr
+    assert not (tmp_path / "out").exists()

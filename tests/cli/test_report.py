@@ -27,6 +27,16 @@ def notes_in(path):
     return re.findall("<li>(.*?)</li>", html.unescape(words))
 
 
+def test_a_page_names_the_options_of_the_command_that_made_it(tmp_path):
+    """In Python they are those of the function: see tests/report."""
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((12, 9)) < 0.5, np.nan, rng.poisson(20.0, (12, 9)))
+    path, out = tmp_path / "a.csv", tmp_path / "a.html"
+    np.savetxt(path, X, delimiter=",", header="a,b,c,d,e,f,g,h,i", comments="")
+    run("report", path, "-o", out, "--max-iter", "1", "--tol", "1e-15")
+    assert "Raise --max-iter or --tol." in notes_in(out)[0]
+
+
 @pytest.mark.parametrize("long", [False, True])
 def test_report_and_assess_judge_the_same_sample(tmp_path, long):
     rng = np.random.default_rng(0)

@@ -270,6 +270,15 @@ def test_robust_bounds_of_a_few_rows_are_wider():
     assert (holes.quantiles(0.025, i, j) <= as_if_many.quantiles(0.025, i, j)).all()
 
 
+def test_robust_errors_say_that_they_are():
+    """Seen: both looked the same."""
+    X = np.array([[3.0, 4, 8], [6, 9, 11], [2, 5, 7], [9, 8, 20]])
+    plain, robust = (a1gm.fit(X).uncertainty(robust=how) for how in (False, True))
+    assert "robust" not in repr(plain)
+    assert repr(robust) == repr(plain)[:-1] + ", errors: robust, from 4 rows)"
+    assert "from 4 rows" in robust._repr_html_()
+
+
 def test_one_row_has_no_robust_errors():
     fit = a1gm.fit(np.array([[3.0, 4.0, 5.0]]))
     with pytest.raises(DataError, match="only 1 row has data"):

@@ -15,9 +15,9 @@ from a1gm._api.fit import check_signs, fit
 from a1gm._api.fit_long import check_long
 from a1gm._api.scores import misses, scores_frame, skill_of
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
-from a1gm._base.words import counted
+from a1gm._base.words import counted, html_grid, text_grid
 from a1gm._fit.frames import labelled_frame
-from a1gm._fit.messages import aligned, html_grid, text_grid
+from a1gm._fit.messages import aligned
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions

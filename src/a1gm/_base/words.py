@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from itertools import islice
 from typing import SupportsInt
 
@@ -88,3 +89,35 @@ def named(noun: str, places: Sequence[object], total: int | None = None) -> str:
         return counted(total, noun) if total else ""
     n = len(places) if total is None else total
     return f"{noun if n == 1 else noun + 's'} {listed(places, MOST_NAMED, n)}"
+
+
+# ------------------------------------------------------------------------ in columns
+def text_grid(grid: Sequence[Sequence[str]]) -> str:
+    """Write rows of words in columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    return "\n".join(
+        "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True))
+        for row in grid
+    )
+
+
+def html_grid(grid: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
+    """Write rows of words as a table; the first row and column are headings."""
+    rows = [[escape(word) for word in row] for row in grid]
+    head = "".join(f"<th>{word}</th>" for word in rows[0])
+    body = "".join(
+        f"<tr><th>{row[0]}</th>{''.join(f'<td>{word}</td>' for word in row[1:])}</tr>"
+        for row in rows[1:]
+    )
+    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def html_table(name: str, summary: Mapping[str, str]) -> str:
+    """Write a summary as a table of words."""
+    left = " style='text-align:left'"
+    rows = "".join(
+        f"<tr><th{left}>{escape(k)}</th><td{left}>{escape(v)}</td></tr>"
+        for k, v in summary.items()
+    )
+    return f"<table><caption{left}>{escape(name)}</caption>{rows}</table>"

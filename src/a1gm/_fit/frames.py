@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, timedelta
 from html import escape
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
-from a1gm._fit.messages import html_grid, number_grid, text_grid
+from a1gm._base.words import html_grid, text_grid
+from a1gm._fit.messages import number_grid
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
 from a1gm._rows.long import Key, code_key, open_pairs, parts_of_key, taken
 from a1gm.exceptions import (
@@ -154,13 +155,18 @@ def long_frame(
         else:
             made[name] = taken(values, codes)
     for name, column in zip(names, columns, strict=True):
-        if name in made:
-            raise ParameterError(
-                f"The frame would have two columns {name!r}: one of the data and one "
-                "of the result. Rename the column of the data."
-            )
+        check_new_name(name, made)
         made[name] = column
     return _make_frame(made, backend, nan_to_null=True)
+
+
+def check_new_name(name: Any, known: Collection[Any]) -> None:
+    """Raise for a column of a result that is called as one of the data."""
+    if name in known:
+        raise ParameterError(
+            f"The result would have two columns {name!r}: one of the data and one of "
+            "the result. Rename the column of the data."
+        )
 
 
 def _make_frame(

@@ -13,7 +13,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted
+from a1gm._base.words import counted, html_grid
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import (
     BOUNDS,
@@ -23,7 +23,6 @@ from a1gm._fit.frames import (
     filled_pairs,
     long_frame,
 )
-from a1gm._fit.messages import html_grid
 from a1gm._fit.save import KIND_OF_MANY, many_from_arrays, many_to_arrays, save_model
 from a1gm._fit.sure.arguments import (
     Axis,

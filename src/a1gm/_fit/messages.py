@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, SupportsInt
 
 import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._base.words import MOST_NAMED, counted, first_place, shown
+from a1gm._base.words import MOST_NAMED, counted, first_place, html_table, shown
 from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Left, Placed
 from a1gm._rows.labels import Names, plain_text
 from a1gm._rows.read import AnyRows
@@ -268,37 +267,6 @@ class Summarised:
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, self.summary())
-
-
-def text_grid(grid: Sequence[Sequence[str]]) -> str:
-    """Write rows of words in columns of equal width."""
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    return "\n".join(
-        "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True))
-        for row in grid
-    )
-
-
-def html_grid(grid: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
-    """Write rows of words as a table; the first row and column are headings."""
-    rows = [[escape(word) for word in row] for row in grid]
-    head = "".join(f"<th>{word}</th>" for word in rows[0])
-    body = "".join(
-        f"<tr><th>{row[0]}</th>{''.join(f'<td>{word}</td>' for word in row[1:])}</tr>"
-        for row in rows[1:]
-    )
-    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-
-
-def html_table(name: str, summary: Mapping[str, str]) -> str:
-    """Write a summary as a table of words."""
-    left = " style='text-align:left'"
-    rows = "".join(
-        f"<tr><th{left}>{escape(k)}</th><td{left}>{escape(v)}</td></tr>"
-        for k, v in summary.items()
-    )
-    return f"<table><caption{left}>{escape(name)}</caption>{rows}</table>"
 
 
 # ------------------------------------------------------------------ columns of numbers

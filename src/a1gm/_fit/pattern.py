@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Absent, Ints, SmallInts
-from a1gm._base.words import counted
-from a1gm._fit.messages import html_table
+from a1gm._base.words import counted, html_table
 from a1gm._fit.place import Fates
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel

@@ -18,7 +18,7 @@ import numpy as np
 
 from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
 from a1gm._base.types import AnyArray, Bools, Fate, Floats, Ints, Negatives, SmallInts
-from a1gm._base.words import counted
+from a1gm._base.words import counted, html_grid
 from a1gm._fit.table import ROWS_AT_ONCE, FitRows, LazyRows
 from a1gm._kernel import kernel, threads_for, warn_if_slow
 from a1gm._observe.patterns import PatternsGone, weighted_counts
@@ -38,6 +38,7 @@ FATES: tuple[Fate, ...] = (
     "undetermined",
 )
 CELLS_AT_ONCE = 1 << 20
+MOST_SHOWN = 12  # cells in a notebook
 #: Component of patterns that observe nothing, and of those without a positive cell.
 NOTHING, ZEROS = -1, -2
 LOW = 2.0**-1015  # smaller sums of weighted cells have lost digits
@@ -549,6 +550,13 @@ class UndeterminedCells(Sequence[Any]):
         shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
         more = ", ..." if len(self) > 3 else ""
         return f"<{counted(len(self), 'undetermined cell')}: {shown}{more}>"
+
+    def _repr_html_(self) -> str:
+        some = [[str(i), str(j), kind] for i, j, kind in self[:MOST_SHOWN]]
+        left = len(self) - len(some)
+        notes = [f"... {left:,} more"] if left else []
+        title = counted(len(self), "undetermined cell")
+        return f"<p>{title}</p>{html_grid([['row', 'column', 'kind'], *some], notes)}"
 
 
 class Totals(NamedTuple):

@@ -29,6 +29,7 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import listed, shown
 from a1gm._fit.fill import Rounding, rounded
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.frames import check_new_name
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns, Values
 from a1gm._rows.files.source import (
@@ -429,6 +430,8 @@ def write_factor(
     first = next(batches)
     added = [pa.field(name, pa.float64()) for name in columns]
     added.append(pa.field("block", pa.int64()))
+    for name in (*columns, "block"):
+        check_new_name(name, first.schema.names)
     schema = pa.schema([*first.schema, *added])
     how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
     with open_writer(path, schema, **how) as writer:

@@ -112,6 +112,7 @@ def _write_fit(
     import pyarrow as pa
 
     from a1gm._base.atomic import output_folder
+    from a1gm._observe.codec import labels_to_json
     from a1gm._write.fill import write_factor
 
     def labels(name: str, names: Any) -> Any:
@@ -119,9 +120,8 @@ def _write_fit(
 
     (n, m), row_names, column = fit.shape, files.id_batches(), "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}
-    if options.long is None:
-        summary |= {"columns": files.col_labels, "col_block": fit.col_block}
-    else:
+    summary |= {"columns": labels_to_json(fit.col_labels), "col_block": fit.col_block}
+    if options.long is not None:
         row, column, _ = split_names([options.long])
         row_names = iter(labels(row, fit.row_labels))
     summary |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
@@ -209,6 +209,8 @@ def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]
     import numpy as np
     import pyarrow as pa
 
+    from a1gm._fit.frames import check_new_name
+
     sure = many.uncertainty()
     columns: tuple[list[Any], list[Any]] = [], []
     summary = {}
@@ -222,10 +224,11 @@ def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]
             summary[str(key)] = {"why_not": why}
         for own, errors in zip(columns, found, strict=True):
             own.append(np.asarray(errors))
-    added = [
-        frame.append_column("se", pa.array(np.concatenate(own), from_pandas=True))
-        for frame, own in zip(frames, columns, strict=True)
-    ]
+    added = []
+    for frame, own in zip(frames, columns, strict=True):
+        check_new_name("se", frame.column_names)
+        errors = pa.array(np.concatenate(own), from_pandas=True)
+        added.append(frame.append_column("se", errors))
     return added, summary
 
 

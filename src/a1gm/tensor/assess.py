@@ -13,8 +13,7 @@ import numpy as np
 from a1gm._api.fit import FitOptions
 from a1gm._api.scores import misses, scores_frame, skill_of
 from a1gm._base.types import Floats
-from a1gm._base.words import counted
-from a1gm._fit.messages import html_grid, text_grid
+from a1gm._base.words import counted, html_grid, text_grid
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import generator_of, is_share
 from a1gm._observe.patterns import weighted_counts

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from a1gm._base.types import Floats
-from a1gm._base.words import counted
+from a1gm._base.words import counted, html_grid, text_grid
 from a1gm._fit.frames import labelled_frame
-from a1gm._fit.messages import html_grid, number_grid, text_grid
+from a1gm._fit.messages import number_grid
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

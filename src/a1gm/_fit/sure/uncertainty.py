@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._base.words import shown
+from a1gm._base.words import counted, shown
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorErrors
 from a1gm._fit.place import FINITE, ZERO, Fills, with_exposure
@@ -347,7 +347,12 @@ class Uncertainty(Errors):
     def summary(self) -> dict[str, str]:
         """The dispersion and the tests of fit, one entry each."""
         found = super().summary()
-        return found if self.outlier is None else found | {"outlier": str(self.outlier)}
+        if self.outlier is not None:
+            found["outlier"] = str(self.outlier)
+        if self._errors_dof < math.inf:
+            rows = counted(self._info.counts.rows, "row")
+            found["errors"] = f"robust, from {rows}"
+        return found
 
     def _finder(self, axis: Axis) -> Lookup:
         table, (n, m) = self._info.table, self._info.shape
