@@ -14,6 +14,7 @@ from a1gm.cli.options import (
     Options,
     RowTotalsOption,
     TableArgument,
+    UsageError,
     progress_bar,
 )
 from a1gm.cli.tables import (
