@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import lsmr
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
@@ -148,26 +149,13 @@ class LargeSpan:
 
 
 def _null_vector(A: Any, random: np.random.Generator) -> Floats:
-    """Projection of a random vector onto the null space, by conjugate gradients."""
+    """Projection of a random vector onto the null space."""
     counts = np.asarray(A.sum(axis=0)).ravel()
     scale = np.where(counts > 0.0, counts, 1.0) ** -0.5
-    AT = A.T.tocsr()
-    x: Floats = random.normal(size=A.shape[1])
-    r = -scale * (AT @ (A @ (scale * x)))
-    d, rr = r.copy(), float(r @ r)
-    for _ in range(MOST_PRODUCTS):
-        y = A @ (scale * d)
-        curvature = float(y @ y)
-        if curvature == 0.0 or rr == 0.0:
-            break
-        a = rr / curvature
-        x = x + a * d
-        r = r - a * (scale * (AT @ y))
-        rr, old = float(r @ r), rr
-        if rr <= 1e-26 * len(r):
-            break
-        d = r + (rr / old) * d
-    return scale * x
+    x = random.normal(size=A.shape[1])
+    B = A @ sp.diags_array(scale)
+    inside = lsmr(B, B @ x, atol=0.0, btol=1e-15, conlim=0.0, maxiter=MOST_PRODUCTS)[0]
+    return np.asarray(scale * (x - inside))
 
 
 class Known:
