@@ -79,10 +79,18 @@ def _leave(code: int) -> NoReturn:
 class _WithoutPandas:
     """Hides pandas from pyarrow, which loads it when it makes its first array.
 
-    That takes a third of a second for nothing: no command uses frames.
+    That takes a third of a second for nothing: no command uses frames, unless it reads
+    a database.
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Raise for pandas; leave other names to the other finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)
+
+
+def allow_pandas() -> None:
+    """Do not hide pandas any more: Ibis needs it."""
+    hiding = [one for one in sys.meta_path if isinstance(one, _WithoutPandas)]
+    for one in hiding:
+        sys.meta_path.remove(one)

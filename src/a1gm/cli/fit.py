@@ -8,6 +8,7 @@ import typer
 
 from a1gm._base.words import shown
 from a1gm.cli.app import command
+from a1gm.cli.database import DatabaseTable, is_database
 from a1gm.cli.options import (
     FolderOption,
     Options,
@@ -77,11 +78,17 @@ def fit(
       a1gm fit sales.csv --id shop -o results
       a1gm fit sales.parquet -o results --format parquet
       a1gm fit sales.csv --long shop,month,sales -o results
+      a1gm fit duckdb:///shop.ddb::sales -o results
       a1gm fit n.csv --long site,year,month,n --interactions site:month -o results
     """
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     if has_many_keys(options):
         names[:2] = [f"factor_{k + 1}.{format}" for k in range(n_margins(options))]
+    if is_database(file):
+        check_outputs(out, names, [], options)
+        with DatabaseTable.open(file, options) as table:
+            _write_fit(table.fit(options), table, out, names, options, errors)
+        return
     check_outputs(out, names, [file], options)
     result: Any
     result, files = fit_table(file, options, uncertainty=errors is not False)
@@ -101,12 +108,12 @@ def fit(
 
 def _write_fit(
     fit: RankOneFit,
-    files: TableFiles,
+    files: TableFiles | DatabaseTable,
     out: str,
     names: list[str],
     options: Options,
     errors: bool | None,
-    progress: Progress | None,
+    progress: Progress | None = None,
 ) -> None:
     """Write both factors beside their labels, the summary and the model."""
     import pyarrow as pa
@@ -118,14 +125,13 @@ def _write_fit(
     def labels(name: str, names: Any) -> Any:
         return pa.table({name: list(names)}).to_batches(_ROWS_AT_ONCE)
 
-    (n, m), row_names, column = fit.shape, files.id_batches(), "column"
+    (n, m), column = fit.shape, "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}
     summary |= {"columns": labels_to_json(fit.col_labels), "col_block": fit.col_block}
     if options.long is not None:
         row, column, _ = split_names([options.long])
-        row_names = iter(labels(row, fit.row_labels))
     summary |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
-    by_row: dict[str, Any] = {"row_factor": fit.row_factor, "se": None}
+    of_rows: Any = None
     by_column: dict[str, Any] = {"col_factor": fit.col_factor, "se": None}
     by_column |= {"index": None, "index_se": None}
     why_not = None if errors else _why_no_errors(fit, errors)
@@ -133,7 +139,7 @@ def _write_fit(
         if why_not is None:
             sure = fit.uncertainty()
             summary["uncertainty"] = _tests_and_totals(sure)
-            by_row["se"], by_column["se"] = sure.factor_errors()
+            of_rows, by_column["se"] = sure.factor_errors()
             index = sure.index(base=None)
             by_column |= {"index": index.value, "index_se": index.se}
     except (DataError, ParameterError, TableTooLargeError) as error:
@@ -142,8 +148,15 @@ def _write_fit(
         summary["uncertainty"] = {"why_not": why_not}
     replaces: dict[str, Any] = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
-        rows = row_names, by_row, fit.row_block, progress
-        write_factor(place(names[0]), *rows, **options.writing)
+        if isinstance(files, DatabaseTable):
+            files.write(place(names[0]), fit.transform(files.lazy), options)
+        else:
+            by_row = {"row_factor": fit.row_factor, "se": of_rows}
+            row_names = files.id_batches()
+            if options.long is not None:
+                row_names = iter(labels(row, fit.row_labels))
+            rows = row_names, by_row, fit.row_block, progress
+            write_factor(place(names[0]), *rows, **options.writing)
         columns = labels(column, fit.col_labels), by_column, fit.col_block
         write_factor(place(names[1]), *columns, **options.writing)
         write_summary(place(names[2]), summary, options)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from a1gm._base.words import counted, shown
 from a1gm.cli.app import command
+from a1gm.cli.database import DatabaseTable, is_database
 from a1gm.cli.options import (
     ColTotalsOption,
     Options,
@@ -98,6 +99,7 @@ def impute(
       a1gm impute sales.csv -o filled.csv --long shop,month,sales
       a1gm impute counts.csv -o filled.csv --long site,year,month,count
       a1gm impute sales.csv -o filled.csv --row-totals shops.csv
+      a1gm impute duckdb:///shop.ddb::sales -o filled.parquet
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.fit_file import check_place
@@ -121,6 +123,13 @@ def impute(
     if not is_long:
         check_needs_long(options, only_filled=only_filled)
     rounding: Any = "auto" if round == "auto" else digits
+    if is_database(file):
+        of_files: dict[str, Any] = {"mark": mark, "interval": interval}
+        of_files |= {"digits": digits is not None, "round": round == "auto"}
+        of_files |= {"row_totals": row_totals, "col_totals": col_totals}
+        with DatabaseTable.open(file, options, **of_files) as table:
+            _impute_there(table, out, model, options)
+        return
     with usage_errors():
         beside = [*files_beside(options), *totals]
         beside += [] if model is None else [model]
@@ -132,6 +141,34 @@ def impute(
     else:
         how |= {"row_totals": row_totals, "col_totals": col_totals}
         _impute_cells(file, out, model, options, interval=interval, **how)
+
+
+def _impute_there(
+    table: DatabaseTable, out: str, model: str | None, options: Options
+) -> None:
+    """Write a table of a database, which fills its own holes."""
+    from a1gm import load
+    from a1gm._base.atomic import check_target
+    from a1gm._write.fill import format_of
+
+    format_of(out)
+    with usage_errors():
+        check_target(out, overwrite=options.overwrite)
+    fit = table.fit(options) if model is None else load(model)
+    with progress_bar(f"Writing {shown(out)}", quiet=options.quiet):
+        table.write(out, fit.impute(table.lazy), options)
+    if model is None:
+        done = _Filled(fit.pattern.n_missing - fit.n_undetermined, fit.n_undetermined)
+        _finish(done, out, {"n_rows": fit.shape[0]}, options, "cell")
+    else:  # nobody counts the holes of other tables
+        options.finish({"out": out}, f"Wrote {shown(out)}.")
+
+
+class _Filled(NamedTuple):
+    """How many cells were filled, and how many stay missing."""
+
+    n_filled: int
+    n_left: int
 
 
 def _impute_cells(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from a1gm._base.words import listed, shown
 from a1gm.cli.app import command
+from a1gm.cli.database import DatabaseTable, is_database
 from a1gm.cli.options import Options, TableArgument, UsageError
 from a1gm.cli.tables import fit_open, fit_table, has_many_keys, open_table, uses_of
 from a1gm.exceptions import A1gmError, InfiniteValuesError, NegativeValuesError
@@ -44,10 +45,15 @@ def inspect(file: TableArgument, options: Options) -> None:
 
     Example:
       a1gm inspect sales.csv --id shop
+      a1gm inspect duckdb:///shop.ddb::sales
       a1gm inspect sales.csv --json | jq .n_missing
     """
     if has_many_keys(options):
         raise UsageError("inspect shows tables of two keys; a1gm report shows others.")
+    if is_database(file):
+        with DatabaseTable.open(file, options) as table:
+            _print(table.fit(options).pattern, None, options)
+        return
     if options.long is not None:
         _print(fit_table(file, options)[0].pattern, None, options)
         return

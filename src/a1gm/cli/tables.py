@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, listed, shown
+from a1gm.cli.database import is_database
 from a1gm.cli.options import Options, UsageError, progress_bar, split_names, to_json
 from a1gm.exceptions import OutputError, UndeterminedError
 
@@ -32,6 +33,11 @@ def open_table(file: str | Sequence[str], options: Options) -> TableFiles:
     from a1gm._rows.files.source import TableOptions, find_files
     from a1gm._rows.files.table import TableFiles
 
+    if is_database([file] if isinstance(file, str) else file):
+        raise UsageError(
+            "a1gm fit, impute and inspect take tables of databases; this command takes "
+            "files."
+        )
     return TableFiles(find_files(file), TableOptions(**options.reading))
 
 
