@@ -72,6 +72,8 @@ def _fill_array(X: Any, rows: Rows, write: Write) -> Filled:
 
 # ------------------------------------------------------------------------- sparse
 def _fill_sparse(X: Any, rows: SparseRows, fills: Fills) -> Filled:
+    from scipy.sparse import csr_array, csr_matrix, sparray
+
     fills.check()
     if rows.absent == "missing":
         raise ParameterError(
@@ -82,7 +84,11 @@ def _fill_sparse(X: Any, rows: SparseRows, fills: Fills) -> Filled:
     holes = np.flatnonzero(rows.missing)
     if not len(holes) and X.dtype.kind in "iub":
         return Filled(X.copy(), Left(0, None))
-    out = _sparse_copy(X, rows)
+    make = csr_array if isinstance(X, sparray) else csr_matrix
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    index = np.int32 if rows.ptr[-1] < 2**31 else np.int64
+    cells: Any = rows.values.astype(dtype), rows.cols.copy(), rows.ptr.astype(index)
+    out = make(cells, shape=X.shape)
     i = np.searchsorted(rows.ptr, holes, side="right") - 1
     j = rows.cols[holes].astype(np.int64)
     found: AnyArray = fills.values(i, j)
@@ -92,16 +98,6 @@ def _fill_sparse(X: Any, rows: SparseRows, fills: Fills) -> Filled:
     left = np.flatnonzero(np.isnan(found))
     first = (int(i[left[0]]), int(j[left[0]])) if len(left) else None
     return Filled(out.asformat(X.format), Left(len(left), first))
-
-
-def _sparse_copy(X: Any, rows: SparseRows) -> Any:
-    from scipy.sparse import csr_array, csr_matrix, sparray
-
-    make = csr_array if isinstance(X, sparray) else csr_matrix
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    index = np.int32 if rows.ptr[-1] < 2**31 else np.int64
-    cells: Any = rows.values.astype(dtype), rows.cols.copy(), rows.ptr.astype(index)
-    return make(cells, shape=X.shape)
 
 
 # ------------------------------------------------------------------------- frames

@@ -93,7 +93,13 @@ class Table:
         when they are in the order of the fit.
         """
         if self.is_long(X):
-            self._refuse_long()
+            labels = ", ".join(f"frame[{key!r}]" for key in (self.long or ())[:2])
+            raise ParameterError(
+                "This is a long frame. fit.predict(frame) gives the fitted values of "
+                "its pairs, and fit.fill_long() the missing pairs with their values. "
+                f"With u = fit.uncertainty(), u.standard_error({labels}, "
+                "prediction=True) gives the errors of these as guesses at the pairs."
+            )
         source: AnyRows = self.source_of(X)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         weighting = weights_or_exposure(weights, exposure)
@@ -183,15 +189,6 @@ class Table:
         if callable(names):
             return False
         return all(key in list(names) for key in self.long[:2])
-
-    def _refuse_long(self) -> NoReturn:
-        labels = ", ".join(f"frame[{key!r}]" for key in (self.long or ())[:2])
-        raise ParameterError(
-            "This is a long frame. fit.predict(frame) gives the fitted values of its "
-            "pairs, and fit.fill_long() the missing pairs with their values. With u = "
-            f"fit.uncertainty(), u.standard_error({labels}, prediction=True) gives the "
-            "errors of these as guesses at the pairs."
-        )
 
     # ------------------------------------------------------------------------ weights
     def weighted_as(self, source: AnyRows, name: Name, given: Any) -> AnyRows:

@@ -78,7 +78,13 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
             return whole
     frame = open_frame(X, name)
     if frame is None:
-        _check_no_long_series(X, name)
+        if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
+            raise DataError(
+                f"Expected 2D array, got 1D array instead: {name} is a Series with two "
+                "levels, a long table. Fit it with ",
+                Call("fit_long", name),
+                ".",
+            )
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     names = names or ColumnNames(frame.columns)
@@ -163,16 +169,6 @@ def _row_labels(frame: Any, ids: list[Any]) -> AnyArray:
     labels = np.empty(len(frame), object)
     labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
     return labels
-
-
-def _check_no_long_series(X: Any, name: str) -> None:
-    if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
-        raise DataError(
-            f"Expected 2D array, got 1D array instead: {name} is a Series with two "
-            "levels, a long table. Fit it with ",
-            Call("fit_long", name),
-            ".",
-        )
 
 
 # -------------------------------------------------------------------------------- names

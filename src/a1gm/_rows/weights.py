@@ -45,22 +45,16 @@ def with_weights(
     elif is_sparse(given):
         raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
     else:
-        V = _dense_weights(given, rows, name)
+        V = _given_weights(given, rows, name)
+        if (V.n_rows, V.n_cols) != (rows.n_rows, rows.n_cols):  # takes no memory
+            full = table_of(np.broadcast_to(V.cells, (rows.n_rows, rows.n_cols)))
+            labels = {"row_labels": rows.row_labels, "col_labels": rows.col_labels}
+            V = replace(full, name=name, **labels)
         if not is_observed and not all(
             ((v >= 0.0) & (v < np.inf)).all() for _, v in V.in_pieces()
         ):
             check_weights(V, is_fitted=False)
     return replace(rows, weights=V, exposed=name == "exposure")
-
-
-def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
-    """Weights as a table of the same shape and labels; repeated ones take no memory."""
-    V = _given_weights(given, rows, name)
-    if (V.n_rows, V.n_cols) == (rows.n_rows, rows.n_cols):
-        return V
-    full = table_of(np.broadcast_to(V.cells, (rows.n_rows, rows.n_cols)))
-    labels = {"row_labels": rows.row_labels, "col_labels": rows.col_labels}
-    return replace(full, name=name, **labels)
 
 
 def _given_weights(given: Any, rows: AnyRows, name: Name) -> Rows:

@@ -264,8 +264,11 @@ class TableFiles(Readable):
         if self.counts is None:
             if at > 0:
                 self._check_columns(source)
-            else:
-                self._check_options()
+            for option in ("columns", "exclude", "id") if at == 0 else ():
+                why: Text = (" (named in ", Option(option), ")")
+                if self.reason is not None and option == "columns":
+                    why = f", which {self.reason}"
+                self.check_has(getattr(self.options, option) or (), why)
             self._settle_typed(at, source)
         columns = None if all_columns or source.is_text else self.names
         cells = Cells(source.options)
@@ -288,13 +291,6 @@ class TableFiles(Readable):
         source.n_rows = rows
 
     # ------------------------------------------------------------ which columns
-    def _check_options(self) -> None:
-        for option in ("columns", "exclude", "id"):
-            why: Text = (" (named in ", Option(option), ")")
-            if self.reason is not None and option == "columns":
-                why = f", which {self.reason}"
-            self.check_has(getattr(self.options, option) or (), why)
-
     def _choose(self, kinds: dict[str, Kind], index: Sequence[str] = ()) -> Choice:
         options = self.options
         has_index = bool(index) and options.id is None
