@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Solver
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.messages import Summarised, solver_in_words
+from a1gm._fit.certified import Certified
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
@@ -21,14 +21,14 @@ from a1gm._rows.seed import (
     listed_cells,
     positive_cells,
 )
-from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
+from a1gm._solve.cell_error import cell_error
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.totals import Scaled
 from a1gm._solve.transport import left_of, rounded_cells
 from a1gm.exceptions import DataError
 
 
-class ScaledTable(Summarised):
+class ScaledTable(Certified):
     """The table nearest to a seed that has given totals: ``w[i] seed[i, j] h[j]``.
 
     Made by ``a1gm.scale``; not meant to be constructed by hand.
@@ -41,10 +41,6 @@ class ScaledTable(Summarised):
         What the rows and columns of the seed are multiplied by: 0 where a total is 0,
         1 where there is none. If all totals of a block are known, its scale is set so
         that the logarithms of its column factors, weighted by the totals, have mean 0.
-    solver : {"closed form", "scaling", "newton"}
-        How it was solved.
-    n_iter : int
-        Iterations used.
     tol : float
         The certificate to reach.
     """
@@ -64,8 +60,10 @@ class ScaledTable(Summarised):
         self.row_totals, self.col_totals = totals
         self.row_labels, self.col_labels = rows.row_labels, rows.col_labels
         self.row_factor, self.col_factor = scaled.w, scaled.h
-        self.solver: Solver = scaled.solver
-        self.n_iter = scaled.n_iter
+
+    @property
+    def _found(self) -> Scaled:
+        return self._scaled
 
     # --------------------------------------------------------------------- the table
     @property
@@ -144,11 +142,6 @@ class ScaledTable(Summarised):
         cells can have the right totals and wrong cells between them.
         """
         return max(cell_error(self._scaled.step), self.certificate)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
-        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
     @cached_property
     def forced_zeros(self) -> Ints:
@@ -234,9 +227,7 @@ class ScaledTable(Summarised):
         lines = {
             "table": "{} x {}".format(*self.shape),
             "totals": f"{counted(n[0], 'row')}, {counted(n[1], 'column')}",
-            "solver": solver_in_words(self.solver, self.n_iter),
-            "certificate": f"{self.certificate:.1e}",
-            "cell error": f"{self.cell_error:.1e}",
+            **self._quality(),
             "blocks": str(self.n_blocks),
         }
         if self._known is not None:

@@ -17,17 +17,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints, SmallInts, Solver
+from a1gm._base.types import Floats, Ints, SmallInts, Solver
 from a1gm._observe.patterns import pairs_of
 from a1gm._rows.seed import Cells, cells_at, positive_cells
 from a1gm._solve.cell_error import SETTLED, Network, Solve, free_columns
 from a1gm._solve.dispatch import solve
 from a1gm._solve.scaling import precision_for
-from a1gm._solve.transport import left_of, reached, transport
+from a1gm._solve.transport import cuts, left_of, transport
 from a1gm.exceptions import NotRepresentableError
 
 DECIMAL, MOST_DECIMAL, MOST_DIGITS = 1e-14, 1e12, 25
@@ -303,7 +304,7 @@ class _Problem:
     ) -> float:
         """Bound what the cells may still be off by, in logarithms, from the margins.
 
-        With at most ``most`` cells by an elimination, if need be.
+        At most ``most`` cells are solved by an elimination, if need be.
         """
         r, c = self.rows.needs, self.cols.needs
         with np.errstate(all="ignore"):
@@ -316,7 +317,7 @@ class _Problem:
             network = Network(c, fitted, block, product, max(A.shape))
             step = network.bound().step
             if step > SETTLED and most and A.nnz <= most:
-                step = min(step, network.bound(_solver(A, r, network, w, h)).step)
+                step = min(step, network.bound(_elimination(network, A, d, h)).step)
             return step
 
     # --------------------------------------------------------- a table with the totals
@@ -332,59 +333,46 @@ class _Problem:
         cells = transport(i, j, rows.units, cols.units)
         left = left_of(i, j, cells, rows.units, cols.units)
         if any(part.any() for part in left):
-            self._check_cuts(i, j, cells, left)  # else the last sweeps share it out
+            self._check_cuts(i, j, cells, *left)  # else the last sweeps share it out
         error = np.minimum(rows.error[i], cols.error[j])
         cells[(cells <= error) & (error < math.inf)] = 0
         return i, j, cells / rows.per
 
     def _check_cuts(
-        self, i: Ints, j: Ints, cells: Ints, left: tuple[Ints, Ints]
+        self, i: Ints, j: Ints, cells: Ints, of_rows: Ints, of_cols: Ints
     ) -> None:
         """Raise NoTableError where more is missing than rounding explains.
 
-        What some rows lack besides the columns they can use, the other columns lack
-        besides the other rows. Of all proofs that with fewest names is chosen.
+        Of all proofs that with fewest names is chosen.
         """
-        (n, m), rows, cols = self.A.shape, self.rows, self.cols
-        cuts: list[tuple[Bools, Bools, bool]] = []
-        for a, b in reached(i, j, (n, m), cells, left[0]):
-            cuts += [(a, b, True), (~a, ~b, False)]
-        for b, a in reached(j, i, (m, n), cells, left[1]):
-            cuts += [(a, b, False), (~a, ~b, True)]
-        proofs = []
-        for some_rows, some_cols, is_row in cuts:
-            a, b = some_rows, some_cols
-            if is_row:  # only the columns that the rows can use
-                b = b & (np.bincount(j[a[i]], minlength=m) > 0)
-            else:
-                a = a & (np.bincount(i[b[j]], minlength=n) > 0)
+        rows, cols, proofs = self.rows, self.cols, []
+        found = list(cuts(i, j, cells, of_rows, of_cols))
+        found += [(a, b) for b, a in cuts(j, i, cells, of_cols, of_rows)]
+        for a, b in found:
             lacks = int(rows.units[a].sum()) - int(cols.units[b].sum())
-            error = rows.error[a].sum() + cols.error[b].sum()
-            if (lacks if is_row else -lacks) > error:
-                proofs.append((a, b))
+            if abs(lacks) > rows.error[a].sum() + cols.error[b].sum():
+                proofs.append((int(a.sum() + b.sum()), a, b))
         if proofs:
-            cut = min(proofs, key=lambda cut: int(cut[0].sum() + cut[1].sum()))
+            _, *cut = min(proofs, key=itemgetter(0))
             raise NoTableError("cut", rows, cols, *cut)
 
 
-def _solver(A: Any, r: Floats, network: Network, w: Floats, h: Floats) -> Solve:
-    """Solve with the Laplacian of the columns by an elimination of rows and columns."""
-    from scipy.sparse import block_array, diags_array
+def _elimination(network: Network, A: Any, d: Floats, h: Floats) -> Solve:
+    """Solve with the Laplacian of the columns of a sparse seed."""
+    from scipy.sparse import diags_array
     from scipy.sparse.linalg import splu
 
-    F = diags_array(w) @ A @ diags_array(h)
-    parts = block_array([[diags_array(r), F], [F.T, diags_array(network.fitted)]])
-    free = free_columns(network.block, network.sums)
-    some = np.flatnonzero(np.concatenate([r > 0.0, free]))
-    n = int((r > 0.0).sum())
+    F = A @ diags_array(h)
+    laplacian = diags_array(network.fitted) - F.T @ diags_array(d) @ F
+    free = np.flatnonzero(free_columns(network.block, network.sums))
     try:
-        solve = splu(parts.tocsc()[some][:, some].tocsc()).solve
+        solve = splu(laplacian.tocsc()[:, free][free]).solve
     except RuntimeError:  # singular: cells that carry nothing
         solve = partial(np.full_like, fill_value=math.inf)
 
     def potentials(rhs: Floats, _: Any) -> Floats:
         x = np.zeros_like(rhs)
-        x[free] = solve(np.concatenate([np.zeros(n), rhs[free]]))[n:]
+        x[free] = solve(rhs[free])
         return x
 
     return potentials

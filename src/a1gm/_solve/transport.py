@@ -68,26 +68,29 @@ def transport(i: Ints, j: Ints, rows: Ints, cols: Ints) -> Ints:
         shift = max(shift - fewer, 0)
 
 
-def reached(
-    i: Ints, j: Ints, shape: tuple[int, int], cells: Ints, left: Ints
+def cuts(
+    i: Ints, j: Ints, cells: Ints, of_rows: Ints, of_cols: Ints
 ) -> Iterator[tuple[Bools, Bools]]:
-    """Yield rows, and the columns they can use, from each row with most ``left``.
+    """Yield rows that lack something, and the only columns they can use.
 
-    Whatever is in these columns belongs to these rows, which need more.
+    These are all that the residual network reaches from a row with something left,
+    ``of_rows``. What such rows lack, the other columns lack as well: they are yielded
+    with the only rows that they can use.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    n, m = shape
-    used = cells > 0
+    n, m, used = len(of_rows), len(of_cols), cells > 0
     ends = np.concatenate([i, j[used] + n]), np.concatenate([j + n, i[used]])
     ones = np.ones(len(ends[0]), np.int8)
     graph: Any = coo_array((ones, ends), shape=(n + m, n + m)).tocsr()
-    most_first = np.argsort(-left, kind="stable")[: int((left > 0).sum())]
+    most_first = np.argsort(-of_rows, kind="stable")[: int((of_rows > 0).sum())]
     for start in most_first[:MOST_TRIED]:
         found = np.zeros(n + m, bool)
         found[breadth_first_order(graph, start, return_predecessors=False)] = True
-        yield found[:n], found[n:]
+        rows, cols = found[:n], found[n:]
+        yield rows, cols
+        yield ~rows & (np.bincount(i[~cols[j]], minlength=n) > 0), ~cols
 
 
 # ----------------------------------------------------------------- controlled rounding
