@@ -35,6 +35,37 @@ def table():
     return X
 
 
+def test_factors_of_more_modes_have_a_picture_each():
+    rng = np.random.default_rng(0)
+    T = rng.poisson(9.0, (3, 4, 5)).astype(float)
+    T[2, 3] = np.nan
+    names = ["site", "month", "year"]
+    fit = a1gm.fit_tensor(T, [(0, 1)], names=names, on_undetermined="ignore")
+    together, years = plot.factors(fit)
+    (image,) = together.get_images()
+    np.testing.assert_array_equal(image.get_array().mask, np.isnan(T).all(axis=2))
+    np.testing.assert_allclose(image.get_array(), fit.factors["site", "month"])
+    assert (together.get_ylabel(), together.get_xlabel()) == ("site", "month")
+    assert together.get_title() == "site × month"
+    assert [bar.get_width() for bar in years.patches] == sorted(
+        fit.factors["year"], reverse=True
+    )
+    frame = pd.DataFrame(np.argwhere(T >= 0.0) + 2000, columns=names)
+    frame["n"] = T[T >= 0.0]
+    *_, line = plot.factors(a1gm.fit_long(frame, names, "n"))
+    np.testing.assert_allclose(
+        line.lines[0].get_ydata(), a1gm.fit_tensor(T).factors[2], rtol=1e-9
+    )
+    (many, _) = plot.factors(
+        a1gm.fit_tensor(rng.poisson(9.0, (2, 2, 2, 3)), [(0, 1, 2)]), most=4
+    )
+    assert len(many.patches) == 4
+    with pytest.raises(ParameterError, match="2 Axes"):
+        plot.factors(fit, axes=[None])
+    with pytest.raises(ParameterError, match="row_names"):
+        plot.factors(fit, row_names=["a"])
+
+
 def test_factors_are_sorted_and_named(table):
     rows, columns = plot.factors(a1gm.fit(table), col_names=["a", "$b$", "c"])
     widths = [bar.get_width() for bar in rows.patches]
@@ -271,7 +302,7 @@ def test_wrong_arguments_are_refused_in_words(table):
         (lambda: plot.totals(u.totals(), most=0), "most must be"),
         (lambda: plot.residuals(table, fit, kind="raw"), "kind must be"),
         (lambda: plot.factors(fit, col_names=["a"]), "1 names for 3 bars"),
-        (lambda: plot.factors(fit, axes=[None]), "two Axes"),
+        (lambda: plot.factors(fit, axes=[None]), "2 Axes"),
         (lambda: plot.pattern(table, ax=3), "Axes of matplotlib, got int"),
     ):
         with pytest.raises(ParameterError, match=words):

@@ -7,6 +7,7 @@ from typing import Any
 
 from a1gm._base.types import Solver
 from a1gm._fit.messages import Summarised, solver_in_words
+from a1gm._rows.labels import Names
 from a1gm._solve.cell_error import CELLS_RIGHT
 
 
@@ -14,6 +15,11 @@ class Certified(Summarised, ABC):
     """A fit with a certificate; base of the fits."""
 
     tol: float
+    _sums = "row and column sums"  # what is fitted, in words
+
+    def _column_names(self) -> Names:
+        """Names of the columns of a table that has columns."""
+        raise NotImplementedError
 
     @property
     @abstractmethod

@@ -73,10 +73,6 @@ class Solution(Certified):
 
     _solved: Solved
 
-    def _column_names(self) -> Names:
-        """Names of the columns of the solved table."""
-        raise NotImplementedError
-
     @property
     def _found(self) -> Any:
         return self._solved.factors

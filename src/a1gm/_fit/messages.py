@@ -30,7 +30,8 @@ from a1gm.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit, Solution
+    from a1gm._fit.certified import Certified
+    from a1gm._fit.fit import RankOneFit
 
 MOST_SHOWN = 12  # rows of a table
 
@@ -179,10 +180,11 @@ def text_of_budget(what: str, fit: Any) -> tuple[Text, ...]:
     )
 
 
-def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
+def text_of_convergence(fit: Certified, names: Names | None = None) -> Text:
     """Text about how far the fit may be off; empty where it has converged."""
-    factors = fit._solved.factors
-    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
+    found = fit._found
+    step, cut = getattr(found, "step", math.inf), getattr(found, "cut", None)
+    is_sure = found.gap <= fit.tol and step < SURELY_RIGHT
     if is_sure or fit.converged:
         return ""
     if text := text_of_budget("fit", fit):
@@ -191,11 +193,11 @@ def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
     if math.isfinite(fit.cell_error):
         size = f"by a share of up to {fit.cell_error:.2g}"
     between = ""
-    if factors.cut:  # two columns on either side of the cut that is too thin
-        pair = (names or fit._column_names()).columns(factors.cut, 2)
+    if cut:  # two columns on either side of the cut that is too thin
+        pair = (names or fit._column_names()).columns(cut, 2)
         between = f", most of all between {pair}"
     return (
-        f"The row and column sums are fitted (certificate {fit.certificate:.2g}), but "
+        f"The {fit._sums} are fitted (certificate {fit.certificate:.2g}), but "
         "parts of this table are linked only by cells too small for these sums to fix "
         f"their relative scale: fitted cells may be off {size}{between}",
         See("fit.cell_error"),

@@ -163,19 +163,19 @@ def _write_fit(
         fit.save(place(names[3]), **replaces)
     options.finish(
         summary,
-        *_in_words(fit, "row and column sums", why_not),
+        *_in_words(fit, why_not),
         f"Wrote {', '.join(names)} to {shown(out)}.",
     )
 
 
-def _in_words(fit: Certified, sums: str, why_not: str | None) -> Iterator[str]:
+def _in_words(fit: Certified, why_not: str | None) -> Iterator[str]:
     """How a fit was solved, how well, and why it has no errors if it has none."""
     from a1gm._fit.messages import solver_in_words
 
     yield (
         f"Solved by {solver_in_words(fit.solver, fit.n_iter)}. Certificate "
-        f"{fit.certificate:.1e}: the largest relative error of the fitted {sums}. Cell "
-        f"error {fit.cell_error:.1e}: a bound on the relative error of any finite "
+        f"{fit.certificate:.1e}: the largest relative error of the fitted {fit._sums}. "
+        f"Cell error {fit.cell_error:.1e}: a bound on the relative error of any finite "
         "fitted cell."
     )
     if why_not is not None:
@@ -203,7 +203,7 @@ def _write_margins(
         why_not = error.render(with_advice=False)
     if why_not is not None:
         summary["uncertainty"] = {"why_not": why_not}
-    lines = _in_words(fit, "sums by level", why_not)
+    lines = _in_words(fit, why_not)
     write_results(out, tables, summary, options, *lines, model=fit)
 
 

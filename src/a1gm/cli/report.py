@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,6 +41,7 @@ def report(
 
     Example:
       a1gm report sales.csv --id shop -o report.html
+      a1gm report counts.csv --long site,year,month,count -o report.html
     """
     from a1gm._base.optional import require
     from a1gm.report import write_report
@@ -49,8 +50,6 @@ def report(
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
-    if has_many_keys(options):
-        raise UsageError("report is about tables of two keys.")
     check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
     write_report(
@@ -63,7 +62,12 @@ def report(
         sample=sample,
         overwrite=options.overwrite,
     )
-    n = len(rows_of_page(fit._table.source, sample))
-    summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
-    lines = [about_rows(n, fit.shape[0])] if n < fit.shape[0] else []
-    options.finish(summary | {"n_sample": n}, *lines, f"Wrote {shown(out)}.")
+    if has_many_keys(options):
+        summary: dict[str, Any] = {"out": out, "shape": fit.shape}
+        lines = []
+    else:
+        n = len(rows_of_page(fit._table.source, sample))
+        summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
+        summary["n_sample"] = n
+        lines = [about_rows(n, fit.shape[0])] if n < fit.shape[0] else []
+    options.finish(summary, *lines, f"Wrote {shown(out)}.")

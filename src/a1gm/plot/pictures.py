@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from a1gm._rows.long import read_long
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError
+from a1gm.tensor.result import TensorFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,12 +152,17 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
     """
     _, cells = _fitted_cells(X, fit, "observed_vs_fitted")
-    observed, fitted = cells.x, cells.fitted
+    (axes,) = axes_for(ax)
+    cells_on(axes, cells.x, cells.fitted)
+    return axes
+
+
+def cells_on(axes: Axes, observed: Floats, fitted: Floats) -> None:
+    """Draw observed cells against their fitted values."""
     chosen = np.flatnonzero(np.isfinite(fitted))
     if len(chosen) > _MOST_POINTS:
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
     observed, fitted = observed[chosen], fitted[chosen]
-    (axes,) = axes_for(ax)
     is_many = len(chosen) > _MOST_SHAPES
     style: Any = {"s": 9 if is_many else 20, "color": KNOWN, "alpha": 0.5, "lw": 0}
     axes.scatter(fitted, observed, rasterized=is_many, zorder=3, **style)
@@ -174,7 +181,6 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     axes.set_xlabel(f"fitted cell, {UNITS}")
     axes.set_ylabel("observed cell")
     axes.set_title("Observed against fitted cells")
-    return axes
 
 
 def residuals(
@@ -341,30 +347,33 @@ def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
 
 
 def factors(
-    fit: RankOneFit,
+    fit: RankOneFit | TensorFit,
     *,
     most: int = 20,
     row_names: Sequence[Any] | None = None,
     col_names: Sequence[Any] | None = None,
     axes: Sequence[Axes] | None = None,
-) -> tuple[Axes, Axes]:
-    """Draw both factors as bars, largest first.
+) -> tuple[Axes, ...]:
+    """Draw the factors: as bars, largest first, or as a map where two modes act.
 
     Parameters
     ----------
-    fit : RankOneFit
+    fit : RankOneFit or TensorFit
         The fit.
     most : int
         The most bars per factor; the largest are shown.
     row_names, col_names : sequence, optional
-        Names. Default: the labels of the fit, or numbers.
-    axes : two matplotlib.axes.Axes, optional
-        Where to draw the row factor and the column factor.
+        Names of a table of rows and columns. Default: the labels of the fit, or
+        numbers.
+    axes : as many matplotlib.axes.Axes, optional
+        Where to draw the row factor and the column factor, or those of the margins.
 
     Returns
     -------
     tuple of matplotlib.axes.Axes
-        The row factor and the column factor.
+        The row factor and the column factor; of a fit of several modes one for each
+        margin. Levels that are numbers, dates or times in order are a line there, and
+        the combinations of two modes are a map.
 
     Examples
     --------
@@ -375,13 +384,30 @@ def factors(
     >>> rows, columns = a1gm.plot.factors(
     ...     a1gm.fit(X), row_names=["ann", "bob", "cid"], axes=axes
     ... )
+
+    Modes that act together, and one that does not:
+
+    >>> rng = np.random.default_rng(0)
+    >>> T = rng.poisson(rng.gamma(2, 20, (5, 1, 12)) * rng.gamma(9, 0.2, (1, 8, 1)))
+    >>> fit = a1gm.fit_tensor(T, [("site", "month")], names=["site", "year", "month"])
+    >>> _, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    >>> seasons, years = a1gm.plot.factors(fit, axes=axes)
     """
+    if isinstance(fit, TensorFit):
+        if row_names is not None or col_names is not None:
+            raise ParameterError(
+                "row_names= and col_names= are for tables of rows and columns; the "
+                "levels of more modes have the labels of the fit."
+            )
+        n = len(fit.margins)
+        size = max(len(factor) for factor in fit.factors.values())
+        made = axes_for(*_as_many(axes, n), height=_height(min(most, size)))
+        for k, ax in enumerate(made):
+            margin(fit, k, most=most, ax=ax)
+        return made
     _check(fit, RankOneFit, "fit", "factors(fit)")
-    given = (None, None) if axes is None else tuple(axes)
-    if len(given) != 2:
-        raise ParameterError(f"axes must be two Axes, got {len(given)}.")
     height = _height(min(most, max(fit.shape)))
-    left, right = axes_for(*given, height=height)
+    left, right = axes_for(*_as_many(axes, 2), height=height)
     rows = fit.row_labels if row_names is None else row_names
     columns = fit.col_labels if col_names is None else col_names
     of_rows, of_columns = units_of_factors(fit)
@@ -390,6 +416,64 @@ def factors(
     left.set_title("Rows")
     right.set_title("Columns")
     return left, right
+
+
+def _as_many(axes: Sequence[Axes] | None, n: int) -> tuple[Axes | None, ...]:
+    """The axes that were passed, of which there must be ``n``; or none."""
+    given = (None,) * n if axes is None else tuple(axes)
+    if len(given) != n:
+        raise ParameterError(f"axes must be {n} Axes, got {len(given)}.")
+    return given
+
+
+def margin(fit: TensorFit, k: int, *, most: int, ax: Axes) -> None:
+    """Draw the factor of one margin of a fit of several modes."""
+    factor = list(fit.factors.values())[k]
+    names = [fit._finders[mode].names for mode in fit._groups[k]]
+    title = "share, the sum is 1" if k else f"factor, {UNITS}"
+    if len(names) == 2:
+        rows, columns = names
+        _map_of(ax, factor, rows, columns, title)
+        for side, mode in zip("yx", fit.margins[k], strict=True):
+            getattr(ax, f"set_{side}label")(shown(mode), parse_math=False)
+    elif len(names) == 1 and are_ordered(names[0], of_rows=True):
+        _line(ax, factor, names[0])
+        ax.set_ylabel(title)
+    else:
+        labels = [", ".join(map(str, own)) for own in product(*names)]
+        bars(ax, factor.ravel(), labels, most=most, title=title)
+    ax.set_title(" × ".join(map(shown, fit.margins[k])), parse_math=False)
+
+
+def _map_of(
+    axes: Axes, table: Floats, rows: Sequence[Any], columns: Sequence[Any], title: str
+) -> None:
+    """Draw the numbers of combinations of two modes as a map; NaN is grey."""
+    from matplotlib import colormaps
+
+    image = axes.imshow(
+        _averaged(table),
+        cmap=colormaps["viridis"].with_extremes(bad="#b0b0b0"),
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, table.shape[1], table.shape[0], 0),
+    )
+    name_places(axes, rows, axis="y", middle=0.5)
+    name_places(axes, columns, axis="x", middle=0.5)
+    axes.figure.colorbar(image, ax=axes, label=title)
+
+
+def _line(axes: Axes, values: Floats, labels: Sequence[Any]) -> None:
+    """Draw numbers as a line over their labels, which follow one another."""
+    style: dict[str, Any] = {"marker": "o", "ms": 3}
+    if len(values) > _MOST_JOINED:
+        style = {"marker": ".", "ms": 2, "lw": 0, "rasterized": True}
+    elif len(values) > _MOST_MARKED:
+        style = {"lw": 1}
+    axes.plot(np.arange(len(values)), values, color=KNOWN, **style)
+    name_places(axes, labels)
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.01)
 
 
 def units_of_factors(fit: RankOneFit) -> tuple[str, str]:
@@ -453,18 +537,10 @@ def index(
     (axes,) = axes_for(ax, height=3.4)
     places = np.arange(len(found))
     axes.fill_between(places, low, high, color=KNOWN, alpha=0.2, lw=0)
-    style: dict[str, Any] = {"marker": "o", "ms": 3}
-    if len(found) > _MOST_JOINED:
-        style = {"marker": ".", "ms": 2, "lw": 0, "rasterized": True}
-    elif len(found) > _MOST_MARKED:
-        style = {"lw": 1}
-    axes.plot(places, found.value, color=KNOWN, **style)
+    _line(axes, found.value, found.labels)
     axes.axhline(1.0, color=LEVEL, lw=0.8)
-    name_places(axes, found.labels)
     axes.set_ylabel(title, parse_math=False)
     axes.set_title(f"Index with its {around} band")
-    axes.set_ylim(bottom=0.0)
-    axes.margins(x=0.01)
     return axes
 
 

@@ -23,6 +23,7 @@ from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import with_weights
 from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
+from a1gm.tensor.result import TensorFit
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
@@ -33,7 +34,7 @@ MOST_CELLS = 2_000_000  # of a table that a page is about as a whole
 _ROUNDING = 1e-9  # of a cell: a smaller difference is not a residual
 
 #: Why a missing cell has no value, by its fate.
-_WHY = {
+WHY = {
     "unbounded": "because of an observed zero, a larger value always fits better",
     "undetermined": "no chain of observed cells connects the rows and the columns",
 }
@@ -246,7 +247,7 @@ class Findings:
             in_rows = _called("row", [self.row_names[k] for k in i.tolist()])
             in_columns = _called("column", [self.col_names[k] for k in j.tolist()])
             kind = cells[int(some[0])].kind
-            yield f"{in_rows} × {in_columns}", len(some), f"{kind}: {_WHY[kind]}"
+            yield f"{in_rows} × {in_columns}", len(some), f"{kind}: {WHY[kind]}"
 
 
 def _called(noun: str, names: Sequence[str]) -> str:
@@ -313,7 +314,7 @@ def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
 
 # ------------------------------------------------------------------ notes and order
 def notes_of(
-    fit: RankOneFit,
+    fit: RankOneFit | TensorFit,
     files: TableFiles | None = None,
     style: Callable[[Part], str] = str,
 ) -> Iterator[str]:
@@ -323,7 +324,9 @@ def notes_of(
     """
     if doubt := text_of_convergence(fit):
         yield ConvergenceWarning(doubt).render(style)
-    choice, own = fit._table.choice, files_of(fit)
+    choice = own = None
+    if not isinstance(fit, TensorFit):
+        choice, own = fit._table.choice, files_of(fit)
     files = files or own
     if files is not None:
         for warning in files.warned:

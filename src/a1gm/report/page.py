@@ -19,7 +19,9 @@ from a1gm._rows.labels import are_ordered
 from a1gm.exceptions import ParameterError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings, notes_of
+from a1gm.report.margins import Margins
 from a1gm.report.tables import number
+from a1gm.tensor.result import TensorFit
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
@@ -29,7 +31,7 @@ _CONDITION = re.compile(r"<if (!?)(\w+)>((?:(?!<if ).)*?)</if>", re.DOTALL)
 
 def report_html(
     X: Any,
-    fit: RankOneFit,
+    fit: RankOneFit | TensorFit,
     *,
     title: str = "A table and its rank-1 fit",
     row_names: Sequence[str] | None = None,
@@ -45,8 +47,8 @@ def report_html(
     X : table of shape (n_rows, n_cols)
         The table that was fitted, an array or a frame of any kind; columns of a frame
         are found by name. None for the one that the fit has kept, in memory or in its
-        files.
-    fit : RankOneFit
+        files. Of a fit of several modes the array, or None.
+    fit : RankOneFit or TensorFit
         Its fit.
     title : str
         The heading.
@@ -90,29 +92,50 @@ def report_html(
     if notes is None:
         notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
-    if fit._table.is_weighted and fit._table.weights is None:
-        raise ParameterError(
-            "This fit had weights or exposures and has not kept those of every cell, "
-            "which a report needs. Fit the table again, as an array."
-        )
-    findings = Findings.of(X, fit, row_names, col_names, sample)
-    if findings.sample_in_words:
-        notes = [findings.sample_in_words, *notes]
-    source = "" if source == title else source  # the heading is enough
-    texts = {
-        **_assessed(findings),
-        **_counts(findings),
+    texts: dict[str, str]
+    if isinstance(fit, TensorFit):
+        if not (row_names is None and col_names is None and sample is None):
+            raise ParameterError(
+                "row_names=, col_names= and sample= are for tables of two keys."
+            )
+        margins = Margins(X, fit)
+        texts, values = _of_margins(margins)
+        notes = [*notes, *margins.notes]
+    else:
+        if fit._table.is_weighted and fit._table.weights is None:
+            raise ParameterError(
+                "This fit had weights or exposures and has not kept those of every "
+                "cell, which a report needs. Fit the table again, as an array."
+            )
+        findings = Findings.of(X, fit, row_names, col_names, sample)
+        texts, values = _of_table(findings)
+        if findings.sample_in_words:
+            notes = [findings.sample_in_words, *notes]
+        notes = [*notes, *_ignored(findings)]
+    texts |= {
         "title": title,
-        "why_not_sure": findings.why_not_sure,
-        "source": source,
+        "source": "" if source == title else source,  # the heading is enough
         "made": f"{datetime.now().astimezone().date()}, by a1gm {__version__}",
     }
-    misfits = tables.misfit_table(findings)
-    values = {
+    values |= {
         **{name: html.escape(shown(text)) for name, text in texts.items()},
         "style": _resource("report.css"),
         "script": _resource("report.js"),
-        "notes": _notes([*notes, *_ignored(findings)]),
+        "notes": _notes(notes),
+    }
+    return _substituted(_resource("report.html"), values)
+
+
+def _of_table(findings: Findings) -> tuple[dict[str, str], dict[str, str]]:
+    """Texts and elements of a page about a table of rows and columns."""
+    texts = {
+        **_assessed(findings),
+        **_counts(findings),
+        "why_not_sure": findings.why_not_sure,
+        "margins": "",
+    }
+    misfits = tables.misfit_table(findings)
+    values = {
         "errors": _errors(findings),
         "totals": _totals(findings),
         "cut": tables.cut_in_words(findings),
@@ -124,13 +147,28 @@ def report_html(
         "fit_figure": figures.fit_figure(findings) if misfits else "",
         "residual_figure": figures.residual_figure(findings) if misfits else "",
     }
-    return _substituted(_resource("report.html"), values)
+    return texts, values
+
+
+def _of_margins(found: Margins) -> tuple[dict[str, str], dict[str, str]]:
+    """Texts and elements of a page about a table of several modes."""
+    misfits = found.misfits()
+    values = {
+        "totals": "".join(_pair(*part) for part in found.totals_by_mode()),
+        "factors": "".join(_pair(*part) for part in found.factors()),
+        "misfits": misfits,
+        "unknown": found.unknown(),
+        "facts": _listed(found.facts()),
+        "fit_figure": found.fit_figure() if misfits else "",
+        **dict.fromkeys(("errors", "cut", "heatmap", "residual_figure"), ""),
+    }
+    return {**found.assessed(), **found.counts()}, values
 
 
 def write_report(
     path: str | os.PathLike[str],
     X: Any,
-    fit: RankOneFit,
+    fit: RankOneFit | TensorFit,
     *,
     overwrite: bool = False,
     **options: Any,
@@ -211,8 +249,8 @@ def _counts(findings: Findings) -> dict[str, str]:
     n_below, n_odd = int((findings.X < 0.0).sum()), findings.n_without_residual
     _, _, total, error = findings.totals()
     return {
-        "n_rows": f"{findings.X.shape[0]:,}",
-        "n_cols": f"{findings.X.shape[1]:,}",
+        "size": "{:,} × {:,}".format(*findings.X.shape),
+        "dimensions": "rows × columns",
         "n_missing": f"{n_missing:,}",
         "share": f"{100 * n_missing / findings.X.size:.3g} %" if n_missing else "",
         "filled": _if_any(findings.n_filled, "filled cell"),
@@ -267,6 +305,10 @@ def _facts(findings: Findings) -> str:
             facts["outlier"] = str(findings.sure.outlier)
     if math.isinf(fit.cell_error):
         facts["cell error"] = "not bounded"
+    return _listed(facts)
+
+
+def _listed(facts: dict[str, str]) -> str:
     return "".join(
         f"<dt>{html.escape(name.capitalize())}</dt><dd>{html.escape(text)}</dd>"
         for name, text in facts.items()

@@ -10,12 +10,8 @@ from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.frames import Long
-from a1gm._fit.messages import text_of_zeros, warn_undetermined
-from a1gm.exceptions import (
-    ConvergenceWarning,
-    EmptyLineWarning,
-    Option,
-)
+from a1gm._fit.messages import text_of_convergence, text_of_zeros, warn_undetermined
+from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning, parts_of
 from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import Known
 from a1gm.tensor.mend import settle
@@ -119,16 +115,8 @@ def fit_cells(
 
 def _warn_about(fit: TensorFit) -> None:
     """Warn of a poor certificate, empty levels, and cells without a value."""
-    if not fit.converged:
-        warn_user(
-            ConvergenceWarning(
-                f"The fit stopped after {counted(fit.n_iter, 'iteration')} with a "
-                f"certificate of {fit.certificate:.2g} and cells that may be off by a "
-                f"share of up to {fit.cell_error:.2g}. Raise ",
-                Option("max_iter"),
-                ", or fit parts that hang together by tiny cells one by one.",
-            )
-        )
+    if text := text_of_convergence(fit):
+        warn_user(ConvergenceWarning(*parts_of(text)))
     empty = [
         f"{int((~has).sum()):,} of mode {fit.modes[group[0]]!r}"
         for group, has in zip(

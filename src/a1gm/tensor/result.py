@@ -83,6 +83,8 @@ class TensorFit(Certified):
         self.margins = tuple(tuple(self.modes[k] for k in group) for group in groups)
 
     # --------------------------------------------------------------- how it was solved
+    _sums = "sums by level"
+
     @property
     def _found(self) -> Solved:
         return self._solved
