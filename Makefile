@@ -75,7 +75,7 @@ $(VENV)/bench.stamp: $(VENV)/test.stamp
 # Every script runs, whatever an earlier one missed; then the pages get the figures. Those of
 # docs/paper.md (table1.py wants its data) and docs/scale.md (4 GB) have scripts of their own.
 bench: $(VENV)/bench.stamp  ## the figures of README and Performance, again: an hour
-	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals evidence \
+	@missed=0; for name in engine nmmf tensor paths uncertainty zoo coverage_of_intervals evidence \
 	    peers; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
 	$(BIN)/python benchmarks/page.py; exit $$missed

@@ -106,6 +106,7 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "paths": results("paths"),
         "zoo": zoo,
         "nmmf": results("nmmf"),
+        "tensor": results("tensor"),
         "uncertainty": results("uncertainty"),
     },
 }

@@ -20,13 +20,13 @@ from functools import reduce
 import numpy as np
 
 from a1gm._api.fit import FitOptions, fit_rows
-from a1gm._base.bits import pack_bits, union
+from a1gm._base.bits import pack_bits
 from a1gm._base.types import Bools, Floats, Words
 from a1gm._kernel import kernel, threads_for
 from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.tensor.known import Known
-from a1gm.tensor.mend import WEAK, error_left, estimate, is_small
+from a1gm.tensor.mend import WEAK, error_left, estimate, is_small, with_error
 from a1gm.tensor.problem import ArrayProblem, Problem
 from a1gm.tensor.read import FAR, Cells
 from a1gm.tensor.solve import PATIENCE, Eliminated, Solved
@@ -188,8 +188,7 @@ class _Array:
         E = Eliminated(D, cross, p.starts, sum(self.shape) - last)
         if E.least_pivot < WEAK:
             return None
-        worst = error_left(p, E, p.sums - D)
-        return p, replace(solved, cell_error=max(solved.gap, worst / (1.0 - worst)))
+        return p, with_error(solved, error_left(p, E, p.sums - D))
 
 
 def _but(mode: int, shape: Sequence[int], *more: int) -> tuple[int, ...]:
@@ -226,18 +225,22 @@ def _are_tied(bits: Words, outer: Sequence[int]) -> bool:
     return True
 
 
+# By columns, of which there are few: NumPy is slow along short rows.
 def _any_bit(sets: Words) -> Bools:
-    """Whether sets have bits; by columns, of which there are few."""
     return np.asarray(reduce(np.bitwise_or, sets.T) != 0)
+
+
+def _union(sets: Words) -> Words:
+    return np.array([np.bitwise_or.reduce(column) for column in sets.T])
 
 
 def _is_one_class(sets: Words) -> bool:
     """Whether sets of bits that overlap join into one with all bits of all sets."""
-    whole = union(sets)
+    whole = _union(sets)
     some = sets[:FIRST]
     reached = some[int(np.bitwise_count(some).sum(axis=1).argmax())]
     while (reached != whole).any():
-        joined = reached | union(some[_any_bit(some & reached)])
+        joined = reached | _union(some[_any_bit(some & reached)])
         if (joined == reached).all():
             if some is sets:
                 return False

@@ -26,7 +26,7 @@ from scipy.sparse.linalg import lsmr
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
 from a1gm.tensor.problem import Problem
-from a1gm.tensor.reduce import distinct_rows
+from a1gm.tensor.reduce import distinct_rows, number_rows
 
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
@@ -62,13 +62,11 @@ def contract(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Tuples, Tup
     quiet, g = 0, len(sizes) - 1
     while quiet < len(sizes) and len(cells[0]):
         quiet += 1
-        others = [k for k in range(len(sizes)) if k != g]
-        if others:
-            _, key = distinct_rows(
-                [cells[k] for k in others], *(sizes[k] for k in others)
-            )
-        else:
-            key = np.zeros(len(cells[0]), np.int64)
+        others = [cells[g] * 0, *cells[:g], *cells[g + 1 :]]
+        ends = [1, *sizes[:g], *sizes[g + 1 :]]
+        key = number_rows(others, ends)
+        if key is None:
+            _, key = distinct_rows(others, *ends)
         order = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[order[1:]] == key[order[:-1]])
         a, b = cells[g][order[same]], cells[g][order[same + 1]]
@@ -167,13 +165,14 @@ class Known:
         sizes = p.sizes.tolist()
         if is_tied:
             self._labels = [np.zeros(n, np.int64) for n in sizes]
-            self._positive: Tuples = [np.zeros(1, np.int64) for _ in sizes]
-            zeros: Tuples = [np.zeros(0, np.int64) for _ in sizes]
-        else:
-            positive = p.s > 0.0
-            some = slice(None) if positive.all() else positive
-            self._labels, self._positive = contract(p.of_groups(some), sizes)
-            zeros = p.of_groups(~positive)
+            self._sizes = [1] * len(sizes)
+            self._span = _span_of(sp.csr_array(np.ones((1, len(sizes)))))
+            self._driven = self._alone = np.zeros(0, bool)
+            return
+        positive = p.s > 0.0
+        some = slice(None) if positive.all() else positive
+        self._labels, self._positive = contract(p.of_groups(some), sizes)
+        zeros = p.of_groups(~positive)
         self._sizes = [int(c.max(initial=-1)) + 1 for c in self._labels]
         self._zeros, self._zero_of_cell = distinct_rows(
             [c[z] for c, z in zip(self._labels, zeros, strict=True)], *self._sizes

@@ -22,7 +22,6 @@ from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved
 
 HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-FAR = 1e-13  # a move of a cell that is worth another step
 MOST_CLASSES = 1500  # that heavy cells leave, up to which light ones are mended
 ROUNDS = 20
 STILL = 4e-15  # a move of a cell that is only rounding
@@ -40,16 +39,27 @@ def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     f, margins = p.fitted(solved.t)
     if not is_small(p):
         return estimate(p, solved, margins)
-    t = solved.t
     E = Eliminated(*p.pairs(f), rank)
-    if rank is None or E.least_pivot < WEAK:
-        t = _mend(p, t)
-    elif p.reach(d := E.solve(p.sums - margins)) > FAR:
-        t = t * np.exp(d)
-    gap = p.gap(p.fitted(t)[1])
+    is_weak = rank is None or E.least_pivot < WEAK
+    d = E.solve(p.sums - margins)
+    t = _mend(p, solved.t) if is_weak else solved.t * np.exp(d)
+    f, margins = p.fitted(t)
+    gap = p.gap(margins)
     if not gap <= max(solved.gap, tol):
         t, gap = solved.t, solved.gap
-    return replace(solved, t=t, gap=gap, cell_error=max(_error(p, t, rank), gap))
+        f, margins = p.fitted(t)
+    rest, worst = p.sums - margins, math.inf
+    if not is_weak:
+        worst = error_left(p, E, rest)
+    elif (weak := _Weak(p, f, margins)).is_known:
+        worst = weak.error(p, error_left(p, weak.heavy, rest))
+    return with_error(replace(solved, t=t, gap=gap), worst)
+
+
+def with_error(solved: Solved, worst: float) -> Solved:
+    """The same fit with the error of its cells, by that of their logarithms."""
+    error = worst / (1.0 - worst) if worst < 0.5 else math.inf
+    return replace(solved, cell_error=max(error, solved.gap))
 
 
 def estimate(p: Problem, solved: Solved, margins: Floats) -> Solved:
@@ -145,21 +155,6 @@ def _mend(p: Problem, t: Floats) -> Floats:
             break
         last = move
     return t
-
-
-def _error(p: Problem, t: Floats, rank: int | None) -> float:
-    """Bound on the relative error of the fitted cells."""
-    f, margins = p.fitted(t)
-    rest = p.sums - margins
-    E = Eliminated(*p.pairs(f), rank)
-    if rank is not None and E.least_pivot >= WEAK:
-        worst = error_left(p, E, rest)
-    else:
-        weak = _Weak(p, f, margins)
-        worst = math.inf
-        if weak.is_known:
-            worst = weak.error(p, error_left(p, weak.heavy, rest))
-    return worst / (1.0 - worst) if worst < 0.5 else math.inf
 
 
 def error_left(p: Problem, E: Eliminated, rest: Floats) -> float:

@@ -7,6 +7,7 @@ hole touches is one whose levels are all twins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -101,18 +102,25 @@ def _signatures(
     return np.array(found)
 
 
+def number_rows(columns: Sequence[Ints], ends: Sequence[int]) -> Ints | None:
+    """Tuples of numbers from 0 to below ``ends`` as numbers, if 64 bits hold them."""
+    if math.prod(map(int, ends)) >= 2**62:
+        return None
+    key = np.zeros(len(columns[0]) if columns else 0, np.int64)
+    for column, end in zip(columns, ends, strict=True):
+        key = key * int(end) + column
+    return key
+
+
 def distinct_rows(columns: Sequence[Ints], *ends: int) -> tuple[list[Ints], Ints]:
     """Distinct tuples of non-negative numbers below ``ends``, and each one's place."""
     ends = ends * len(columns) if len(ends) == 1 else ends
-    if np.log2(np.maximum(np.array(ends, np.float64), 1.0)).sum() >= 62.0:
+    key = number_rows(columns, ends)
+    if key is None:
         rows, inverse = np.unique(
             np.stack(columns, axis=1), axis=0, return_inverse=True
         )
         return list(rows.T), inverse.ravel()
-    key = np.zeros(len(columns[0]), np.int64)
-    for column, end in zip(columns, ends, strict=True):
-        key *= int(end)
-        key += column
     key, inverse = np.unique(key, return_inverse=True)
     found = []
     for end in reversed(ends):

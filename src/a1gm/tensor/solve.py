@@ -190,14 +190,15 @@ class Eliminated:
             blocks = [cross(big, g) for g in others]
             is_sparse = any(map(sp.issparse, blocks))
             B = sp.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
-        self._shares = sp.diags_array(1.0 / self.d) @ B  # of a level's sum
+        self._B = B
         S = np.diag(D[self.rest])
         ends = np.cumsum([0] + [int(starts[g + 1] - starts[g]) for g in others])
         places = [slice(*pair) for pair in pairwise(ends)]
         for (g, at), (h, to) in combinations(zip(others, places, strict=True), 2):
             S[at, to] = _dense(cross(g, h))
             S[to, at] = S[at, to].T
-        S -= _dense(B.T @ self._shares)
+        roots = _by_row(self.d**-0.5, B)
+        S -= _dense(roots.T @ roots)
         diagonal = self.D[self.rest]
         self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
         S *= self.scale[:, None]
@@ -217,7 +218,7 @@ class Eliminated:
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
-        return sp.csr_array(self._shares)
+        return sp.csr_array(_by_row(1.0 / self.d, self._B))
 
     @cached_property
     def inverse(self) -> Floats:
@@ -241,11 +242,15 @@ class Eliminated:
         """A solution x of H x = g."""
         x = np.empty_like(g)
         own = g[self.own]
-        y = self.solve_rest(g[self.rest] - self._shares.T @ own)
-        x[self.rest] = y
         d = self.d if g.ndim == 1 else self.d[:, None]
-        x[self.own] = own / d - self._shares @ y
+        y = self.solve_rest(g[self.rest] - self._B.T @ (own / d))
+        x[self.rest] = y
+        x[self.own] = (own - self._B @ y) / d
         return x
+
+
+def _by_row(x: Floats, A: Any) -> Any:
+    return x[:, None] * A if isinstance(A, np.ndarray) else sp.diags_array(x) @ A
 
 
 def _dense(A: Any) -> Floats:

@@ -45,10 +45,25 @@ class Adder {
   std::vector<std::vector<double>> own_;
 };
 
+// Whether cells with the same level follow each other, by some of them.
+bool in_runs(const int32_t* level, int64_t c, int64_t stop) {
+  int64_t n_same = 0;
+  const int64_t end = std::min(c + 256, stop - 1);
+  for (int64_t k = c; k < end; ++k) n_same += level[k] == level[k + 1];
+  return 2 * n_same > end - c;
+}
+
 // f times the ratio of its level, and the sums of f by another level: one sum per run
 // of equal levels, so that no store waits for the one before.
 void rescale(const int32_t* last, const double* ratio, const int32_t* now, int64_t base,
              int64_t c, int64_t stop, double* f, double* sums) {
+  if (!in_runs(now, c, stop)) {
+    for (; c < stop; ++c) {
+      f[c] *= ratio[last[c]];
+      sums[now[c] - base] += f[c];
+    }
+    return;
+  }
   while (c < stop) {
     const int32_t level = now[c];
     double sum = 0.0;
