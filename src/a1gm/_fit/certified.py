@@ -15,7 +15,7 @@ class Certified(Summarised, ABC):
     """A fit with a certificate; base of the fits."""
 
     tol: float
-    _sums = "row and column sums"  # what is fitted, in words
+    _sums_in_words = "row and column sums"  # what is fitted, in words
 
     def _column_names(self) -> Names:
         """Names of the columns of a table that has columns."""

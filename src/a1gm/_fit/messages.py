@@ -197,7 +197,7 @@ def text_of_convergence(fit: Certified, names: Names | None = None) -> Text:
         pair = (names or fit._column_names()).columns(cut, 2)
         between = f", most of all between {pair}"
     return (
-        f"The {fit._sums} are fitted (certificate {fit.certificate:.2g}), but "
+        f"The {fit._sums_in_words} are fitted (certificate {fit.certificate:.2g}), but "
         "parts of this table are linked only by cells too small for these sums to fix "
         f"their relative scale: fitted cells may be off {size}{between}",
         See("fit.cell_error"),

@@ -174,9 +174,9 @@ def _in_words(fit: Certified, why_not: str | None) -> Iterator[str]:
 
     yield (
         f"Solved by {solver_in_words(fit.solver, fit.n_iter)}. Certificate "
-        f"{fit.certificate:.1e}: the largest relative error of the fitted {fit._sums}. "
-        f"Cell error {fit.cell_error:.1e}: a bound on the relative error of any finite "
-        "fitted cell."
+        f"{fit.certificate:.1e}: the largest relative error of the fitted "
+        f"{fit._sums_in_words}. Cell error {fit.cell_error:.1e}: a bound on the "
+        "relative error of any finite fitted cell."
     )
     if why_not is not None:
         yield f"No standard errors: {why_not}"

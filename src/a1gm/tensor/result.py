@@ -83,7 +83,7 @@ class TensorFit(Certified):
         self.margins = tuple(tuple(self.modes[k] for k in group) for group in groups)
 
     # --------------------------------------------------------------- how it was solved
-    _sums = "sums by level"
+    _sums_in_words = "sums by level"
 
     @property
     def _found(self) -> Solved:
