@@ -24,11 +24,11 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, SmallInts, Solver
 from a1gm._observe.patterns import pairs_of
-from a1gm._rows.seed import Cells, cells_at, positive_cells
+from a1gm._rows.seed import Cells, cells_at, listed_cells, positive_cells
 from a1gm._solve.cell_error import SETTLED, Network, Solve, free_columns
 from a1gm._solve.dispatch import solve
 from a1gm._solve.scaling import precision_for
-from a1gm._solve.transport import cuts, left_of, transport
+from a1gm._solve.transport import cuts, transport
 from a1gm.exceptions import NotRepresentableError
 
 DECIMAL, MOST_DECIMAL, MOST_DIGITS = 1e-14, 1e12, 25
@@ -272,32 +272,27 @@ class _Problem:
         return self._by_cells(h, sweeps, tol, max_iter)
 
     def _by_cells(self, h: Floats, sweeps: int, tol: float, max_iter: int) -> Scaled:
-        from scipy.sparse import csr_array
+        """Fit a table that has the totals, with the seed as the weights of its cells.
 
+        Sweeps share out what rounding has left of the totals.
+        """
         if self.X is None:
             self.X = self._feasible()
         i, j, x = self.X
         seed, (r, c) = cells_at(self.A, i, j), (self.rows.needs, self.cols.needs)
         table = pairs_of(i, j, x, seed, *self.A.shape)
-        left = max(max_iter - sweeps, 1)
-        factors = solve(table, tol, left, start=h).factors
-        blocks = factors.pattern_block, factors.col_block
-        w, h = (
-            np.where(block >= 0, np.nan_to_num(factor), 0.0)
-            for factor, block in zip(
-                (factors.pattern_factor, factors.col_factor), blocks, strict=True
-            )
-        )
-        kept = (blocks[0][i] == blocks[1][j]) & (blocks[0][i] >= 0)
-        cells = seed[kept], (i[kept], j[kept])
-        inside = csr_array(cells, shape=self.A.shape)
+        found = solve(table, tol, max(max_iter - sweeps, 1), start=h).factors
+        rows, cols = found.pattern_block, found.col_block
+        kept = (rows[i] == cols[j]) & (rows[i] >= 0)
+        inside = listed_cells(i[kept], j[kept], seed[kept], self.A.shape)
+        w, h = np.nan_to_num(found.pattern_factor), np.nan_to_num(found.col_factor)
         near = sweep(inside, r, c, h, POLISHED, POLISHED, LAST_SWEEPS)
         if near[-1] < math.inf:
             w, h = near[:2]
-        step = factors.step
+        step = found.step
         if not self.rows.is_exact:
-            step = max(step, self._step(inside, w, h, blocks[1], MOST_SOLVED))
-        return Scaled(w, h, *blocks, step, factors.solver, sweeps + factors.n_iter)
+            step = max(step, self._step(inside, w, h, cols, MOST_SOLVED))
+        return Scaled(w, h, rows, cols, step, found.solver, sweeps + found.n_iter)
 
     def _step(
         self, A: Any, w: Floats, h: Floats, block: SmallInts, most: int = 0
@@ -330,10 +325,9 @@ class _Problem:
         rows, cols = self.rows, self.cols
         if len(i) == self.A.shape[0] * self.A.shape[1]:
             return i, j, rows.needs[i] / rows.needs.sum() * cols.needs[j]
-        cells = transport(i, j, rows.units, cols.units)
-        left = left_of(i, j, cells, rows.units, cols.units)
+        cells, *left = transport(i, j, rows.units, cols.units)
         if any(part.any() for part in left):
-            self._check_cuts(i, j, cells, *left)  # else the last sweeps share it out
+            self._check_cuts(i, j, cells, *left)
         error = np.minimum(rows.error[i], cols.error[j])
         cells[(cells <= error) & (error < math.inf)] = 0
         return i, j, cells / rows.per

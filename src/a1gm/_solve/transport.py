@@ -45,9 +45,10 @@ def left_of(i: Ints, j: Ints, cells: Any, rows: Any, cols: Any) -> tuple[Any, An
     return left
 
 
-def transport(i: Ints, j: Ints, rows: Ints, cols: Ints) -> Ints:
+def transport(i: Ints, j: Ints, rows: Ints, cols: Ints) -> tuple[Ints, Ints, Ints]:
     """Whole cells at (i, j) that fill as much of whole totals as can be.
 
+    Also what they leave of the totals of the rows and of the columns.
     The highest bits are sent first, so that capacities stay small. What can still be
     sent after them is less than one of their units per edge.
     """
@@ -63,7 +64,7 @@ def transport(i: Ints, j: Ints, rows: Ints, cols: Ints) -> Ints:
         capacity = np.concatenate([room - cells, cells]) >> shift
         sent = send(heads, tails, capacity, supply)[: len(i)]
         if not sent.any() and shift == 0:
-            return cells
+            return cells, left_rows, left_cols
         cells = cells + (sent << shift)
         shift = max(shift - fewer, 0)
 
