@@ -162,9 +162,9 @@ def assess(
     if by is None:
         rows = read_long(X, keys, value, weighting, negatives).rows(duplicates)
         return trial.judge(rows, rows.col_labels)
-    groups = read_groups(X, by, keys or (), value, weighting, duplicates)
-    tables = dict(zip(groups.keys, groups.tables, strict=True))
-    return trial.judge_groups(tables, labels_of(groups.cols.values))
+    about, tables = read_groups(X, by, keys or (), value, weighting, duplicates)
+    by_key = dict(zip(about.keys, tables, strict=True))
+    return trial.judge_groups(by_key, labels_of(about.columns.values))
 
 
 # ------------------------------------------------------------------- what is judged

@@ -25,7 +25,7 @@ from a1gm._fit.many import ManyFits, warn_failed
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.labels import Names, text_of_label
-from a1gm._rows.long import Duplicates, Side, read_groups
+from a1gm._rows.long import Duplicates, Side, TableKeys, read_groups
 from a1gm._rows.read import is_triangle, read_input, read_triangles
 from a1gm._rows.weights import Name, weights_or_exposure, with_weights
 from a1gm.exceptions import (
@@ -122,20 +122,20 @@ def fit_many(
         sides, value = ("origin", "development"), "increment"
     else:
         keys, sources = _read_each(tables, absent, wanted)
+        own = keys if isinstance(keys, range) else np.fromiter(keys, object, len(keys))
+        parts = [("table", np.asarray(own), np.arange(len(keys)))]
     name, given = weights_or_exposure(weights, exposure)
     if given is not None:
         check_signs(negatives, name)
         sources = list(_with_weights_each(keys, sources, name, given))
     backends = {source.backend for source in sources if not _is_error(source)}
-    return fit_tables(
-        keys,
-        sources,
-        (_side(sides[0], sources, "row"), _side(sides[1], sources, "col")),
-        options,
-        parts=parts,
-        backend=backends.pop() if len(backends) == 1 else None,
-        value=value,
+    backend = backends.pop() if len(backends) == 1 else None
+    rows, cols = (
+        _side(name, sources, side)
+        for name, side in zip(sides, ("row", "col"), strict=True)
     )
+    about = TableKeys(keys, parts, rows, cols, backend, value)
+    return fit_tables(about, sources, options)
 
 
 def _read_each(
@@ -277,34 +277,20 @@ def fit_groups(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     weighting = weights_or_exposure(weights, exposure)
     check_long(duplicates, weighting, negatives)
-    groups = read_groups(frame, by, keys, value, weighting, duplicates)
-    return fit_tables(
-        groups.keys,
-        groups.tables,
-        (groups.rows, groups.cols),
-        options,
-        parts=groups.parts,
-        backend=groups.backend,
-        value=groups.names[2],
-    )
+    about, tables = read_groups(frame, by, keys, value, weighting, duplicates)
+    return fit_tables(about, tables, options)
 
 
 # ------------------------------------------------------------------------- fitting
 def fit_tables(
-    keys: Sequence[Any],
-    tables: Sequence[Any],
-    sides: tuple[Side, Side],
-    options: FitOptions,
-    *,
-    value: Any = None,
-    **more: Any,
+    about: TableKeys, tables: Sequence[Any], options: FitOptions
 ) -> ManyFits:
     """Fit tables that were read, one after the other, and warn once for all of them.
 
-    An error in place of a table is that of reading it. Groups of a long frame have a
-    ``value``, and get the labels that an error mentions when there is one. ``more`` is
-    passed to ``ManyFits``.
+    An error in place of a table is that of reading it. Groups of a long frame get the
+    labels that an error mentions when there is one.
     """
+    keys, value, sides = about.keys, about.value, (about.rows, about.columns)
     fits: dict[int, RankOneFit] = {}
     failed: dict[int, A1gmError] = {}
     policy = WARNINGS if options.on_undetermined == "raise" else None
@@ -334,7 +320,7 @@ def fit_tables(
             first = text_of_label(doubtful[0])
             what = f"In {len(doubtful):,} {of_all} {text}. The first is {first}"
             warn_user(category(what, See("many[key]"), ".", count=len(doubtful)))
-    return ManyFits(keys, fits, failed, *sides, value=value, **more)
+    return ManyFits(about, fits, failed)
 
 
 #: The warnings about a fit, each issued once for all tables.

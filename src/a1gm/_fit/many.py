@@ -34,9 +34,8 @@ from a1gm._fit.sure.arguments import (
     check_totals,
 )
 from a1gm._fit.sure.uncertainty import Uncertainty
-from a1gm._observe.codec import labels_to_json
 from a1gm._rows.labels import text_of_label
-from a1gm._rows.long import Side
+from a1gm._rows.long import Side, TableKeys
 from a1gm.exceptions import (
     A1gmError,
     LabelError,
@@ -96,30 +95,18 @@ class ManyFits(_ByKey[RankOneFit]):
 
     def __init__(
         self,
-        keys: Sequence[Any],
+        about: TableKeys,
         fits: dict[int, RankOneFit],
         failed: dict[int, A1gmError],
-        rows: Side,
-        columns: Side,
-        *,
-        parts: Sequence[tuple[Any, Any, AnyArray]] = (),
-        backend: str | None = None,
-        value: Any = None,
     ) -> None:
-        self._all_keys, self._fits = keys, fits
-        self._rows, self._columns = rows, columns
-        self._backend, self._value = backend, value
+        self._about, self._fits, self._failed = about, fits, failed
         self._named: set[int] = set()
-        self._parts = parts or [("table", _array_of(keys), np.arange(len(keys)))]
-        self._failed = failed
-        self.failed: dict[Any, A1gmError] = {
-            keys[k]: error for k, error in failed.items()
-        }
+        self.failed = {about.keys[k]: error for k, error in failed.items()}
 
     @cached_property
     def _found(self) -> dict[Any, int]:  # type: ignore[override]
         """Place of each table that was fitted."""
-        return {self._all_keys[k]: k for k in self._fits}
+        return {self._about.keys[k]: k for k in self._fits}
 
     @overload
     def __getitem__(self, key: slice) -> list[RankOneFit]: ...
@@ -127,23 +114,24 @@ class ManyFits(_ByKey[RankOneFit]):
     def __getitem__(self, key: Any) -> RankOneFit: ...
     def __getitem__(self, key: Any) -> RankOneFit | list[RankOneFit]:
         if isinstance(key, slice):
-            return [self[own] for own in self._all_keys[key]]
+            return [self[own] for own in self._about.keys[key]]
         k = self._found[self._key(key)]
         fit = self._fits[k]
         if k not in self._named:  # names are made for the tables that are looked at
-            rows, columns, long = self._rows, self._columns, dict[str, Any]()
-            if self._value is not None:
-                long["long"] = rows.name, columns.name, self._value
+            about, long = self._about, dict[str, Any]()
+            rows, columns = about.rows, about.columns
+            if about.value is not None:
+                long["long"] = rows.name, columns.name, about.value
                 long["key_values"] = rows.names(k), columns.names(k)
-                long["backend"] = self._backend
+                long["backend"] = about.backend
             fit._name(rows.labels(k), columns.labels(k), **long)
             self._named.add(k)
         return fit
 
     def _key(self, key: Any) -> Any:
         """The key of a table that was fitted; raises LabelError for any other."""
-        n = len(self._all_keys)
-        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
+        n = len(self._about.keys)
+        if isinstance(self._about.keys, range) and isinstance(key, int | np.integer):
             key = key + n if -n <= key < 0 else key
         if key in self._found:
             return key
@@ -185,8 +173,8 @@ class ManyFits(_ByKey[RankOneFit]):
         3      1       1        0.50          0
         """
         return FactorFrames(
-            self._factors(backend, "row", self._rows),
-            self._factors(backend, "col", self._columns),
+            self._factors(backend, "row", self._about.rows),
+            self._factors(backend, "col", self._about.columns),
         )
 
     def _factors(self, backend: str | None, what: str, side: Side) -> Any:
@@ -208,12 +196,13 @@ class ManyFits(_ByKey[RankOneFit]):
 
         A part has the place of its table, the codes of the names, and the numbers.
         """
-        check_backend(backend := backend or self._backend)
+        check_backend(backend := backend or self._about.backend)
         none = np.zeros(0, np.int64)
         found = [(np.full(len(own[-1]), k), *own) for k, *own in parts]
         found = found or [(none, *[none] * len(sides), *[np.zeros(0)] * len(names))]
         tables, *columns = (np.concatenate(part) for part in zip(*found, strict=True))
-        keys = [(name, values, codes[tables]) for name, values, codes in self._parts]
+        parts_of = self._about.parts
+        keys = [(name, values, codes[tables]) for name, values, codes in parts_of]
         for side in sides:
             codes, values = columns.pop(0), side.values
             if values is None:
@@ -246,7 +235,7 @@ class ManyFits(_ByKey[RankOneFit]):
         SkippedWarning
             Some groups have no intervals.
         """
-        if self._value is None:
+        if self._about.value is None:
             raise ParameterError(
                 "These are not the groups of a long table. many[key].impute(X) fills a "
                 "table; a1gm.fit_groups fits long tables."
@@ -256,15 +245,18 @@ class ManyFits(_ByKey[RankOneFit]):
                 "These fits were loaded or unpickled, and the data are not in the "
                 "file. many[key].predict(rows, columns) gives fitted values."
             )
-        names, bounds = [self._value], dict[Any, Bounds | None]()
+        names, bounds = [self._about.value], dict[Any, Bounds | None]()
         if interval is not None:
             check_level(interval, "interval")
-            names, bounds = [self._value, *BOUNDS], dict.fromkeys(self, _no_bounds)
+            names, bounds = (
+                [self._about.value, *BOUNDS],
+                dict.fromkeys(self, _no_bounds),
+            )
             bounds |= {
                 key: own._own_bounds(interval)
                 for key, own in self.uncertainty().items()
             }
-        sides = self._rows, self._columns
+        sides = self._about.rows, self._about.columns
 
         def parts() -> Iterator[tuple[Any, ...]]:
             for key, k in self._found.items():
@@ -326,15 +318,7 @@ class ManyFits(_ByKey[RankOneFit]):
         fits = {k: fit._to_arrays() for k, fit in self._fits.items()}
         for content, _ in fits.values():  # kept once for all
             content["labels"] |= {"rows": None, "columns": None, "long": None}
-        content, arrays = many_to_arrays(
-            fits,
-            self._parts,
-            (self._rows, self._columns),
-            has_keys=not isinstance(self._all_keys, range),
-            backend=self._backend,
-            value=None if self._value is None else labels_to_json([self._value]),
-            failed={k: str(error) for k, error in self._failed.items()},
-        )
+        content, arrays = many_to_arrays(fits, self._about, self._failed)
         save_model(path, KIND_OF_MANY, content, arrays, overwrite=overwrite)
 
     @classmethod
@@ -342,10 +326,12 @@ class ManyFits(_ByKey[RankOneFit]):
         cls, content: dict[str, Any], arrays: dict[str, AnyArray]
     ) -> ManyFits:
         """The fits of a file."""
-        found = many_from_arrays(content, arrays)
-        for k, (*parts, options) in found["fits"].items():
-            found["fits"][k] = RankOneFit(*parts, **options)
-        return cls(**found)
+        about, found, failed = many_from_arrays(content, arrays)
+        fits = {
+            k: RankOneFit(solved, rows, table, **options)
+            for k, (solved, rows, table, options) in found.items()
+        }
+        return cls(about, fits, failed)
 
     # -------------------------------------------------------------------- appearance
     def _repr_html_(self) -> str:
@@ -446,7 +432,9 @@ class ManyUncertainty(_ByKey[Uncertainty]):
         compute: Callable[[Uncertainty], Any],
     ) -> Any:
         many = self._many
-        sides = {"row": (many._rows,), "column": (many._columns,)}.get(by, ())
+        sides = {"row": (many._about.rows,), "column": (many._about.columns,)}.get(
+            by, ()
+        )
         failed: dict[Any, A1gmError] = {}
         parts = []
         for key, own in self.items():
@@ -491,10 +479,3 @@ def warn_failed(
             count=len(failed),
         )
     )
-
-
-def _array_of(values: Sequence[Any]) -> AnyArray:
-    """Keys as an array: of whole numbers, or of objects."""
-    if isinstance(values, range):
-        return np.asarray(values)
-    return np.fromiter(values, object, len(values))  # a tuple is one key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from a1gm._observe.codec import (
 )
 from a1gm._observe.patterns import Patterns, PatternsGone
 from a1gm._rows.columns import Choice
-from a1gm._rows.long import Side, labels_of
+from a1gm._rows.long import KeyPart, Side, TableKeys, labels_of
 from a1gm._solve.components import ColumnGraph, Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
@@ -39,8 +39,6 @@ from a1gm.exceptions import A1gmError, FileFormatError, MissingFileError
 KIND, KIND_OF_MANY = "RankOneFit", "ManyFits"
 #: What a fit is made of: the solution, its rows and table, and options.
 Parts: TypeAlias = tuple[Solved, FitRows, Table, dict[str, Any]]
-#: A part of the keys of tables: its name, distinct values, and the code of each table.
-KeyPart: TypeAlias = tuple[Any, Any, AnyArray]
 #: What makes a fit of content and arrays, by kind.
 Readers: TypeAlias = dict[str, Callable[[dict[str, Any], dict[str, AnyArray]], Any]]
 _need = partial(need, "a fit")
@@ -98,19 +96,27 @@ def fit_to_arrays(
 
 def many_to_arrays(
     fits: dict[int, tuple[dict[str, Any], dict[str, AnyArray]]],
-    keys: Sequence[KeyPart],
-    sides: tuple[Side, Side],
-    **plain: Any,
+    about: TableKeys,
+    failed: dict[int, A1gmError],
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return many fits, by their places, as plain values and arrays."""
     contents, own = zip(*fits.values(), strict=True)
     shapes, arrays = join_arrays(own)
     arrays["places"] = np.array(list(fits), np.int64)
-    content = {"fits": contents, "shapes": shapes, **plain, "keys": [], "sides": []}
-    for k, (name, values, codes) in enumerate(keys):
+    content: dict[str, Any] = {
+        "fits": contents,
+        "shapes": shapes,
+        "has_keys": not isinstance(about.keys, range),
+        "backend": about.backend,
+        "value": labels_to_json(None if about.value is None else [about.value]),
+        "failed": {k: str(error) for k, error in failed.items()},
+        "keys": [],
+        "sides": [],
+    }
+    for k, (name, values, codes) in enumerate(about.parts):
         content["keys"].append(labels_to_json([name, *labels_of(values)]))
         arrays[f"keys.{k}"] = codes
-    for k, side in enumerate(sides):
+    for k, side in enumerate((about.rows, about.columns)):
         names = None if side.values is None else labels_of(side.values)
         content["sides"].append([labels_to_json([side.name]), labels_to_json(names)])
         arrays[f"codes.{k}"], arrays[f"ends.{k}"] = side.codes, side.ends
@@ -210,8 +216,8 @@ def _columns_of(
 
 def many_from_arrays(
     content: dict[str, Any], arrays: dict[str, AnyArray]
-) -> dict[str, Any]:
-    """Read the arguments of ``ManyFits``, the parts in place of each of its fits."""
+) -> tuple[TableKeys, dict[int, Parts], dict[int, A1gmError]]:
+    """Read the keys of many tables, the parts of their fits, and why some failed."""
     _need(content["backend"] in BACKENDS, "backend")
     _need(isinstance(content["has_keys"], bool), "has_keys")
     value = labels_from_json(content["value"], 1, unique=True)
@@ -235,16 +241,9 @@ def many_from_arrays(
     _need(sorted([*fits, *failed]) == list(range(n)), "failed")
     labels = [values[codes].tolist() for _, values, codes in keys]
     names = list(zip(*labels, strict=True)) if len(labels) > 1 else labels[0]
-    return {
-        "keys": names if content["has_keys"] else range(n),
-        "fits": fits,
-        "failed": failed,
-        "rows": sides[0],
-        "columns": sides[1],
-        "parts": keys,
-        "backend": content["backend"],
-        "value": value and value[0],
-    }
+    keys_of = names if content["has_keys"] else range(n)
+    last = content["backend"], value and value[0]
+    return TableKeys(keys_of, keys, sides[0], sides[1], *last), fits, failed
 
 
 def _side_of(k: int, content: Any, n: int, arrays: dict[str, AnyArray]) -> Side:

@@ -483,20 +483,23 @@ class Side:
         return cls(name, ends, np.arange(len(values)), values)
 
 
-@dataclass(frozen=True)
-class Groups:
-    """The tables of a long frame, or an error in place of one with repeated pairs.
+#: A part of the keys of tables: its name, distinct values, and the code of each table.
+KeyPart: TypeAlias = tuple[Any, Any, Ints]
 
-    ``parts`` of the keys: name, distinct values, and code of each group.
+
+@dataclass(frozen=True)
+class TableKeys:
+    """The keys of many tables, and the names of their rows and columns.
+
+    The tables of a long frame have the ``value`` that it calls its numbers.
     """
 
     keys: Sequence[Any]
-    parts: list[tuple[Any, Any, Ints]]
-    names: tuple[Any, Any, Any]
-    backend: str
-    tables: list[AnyRows | A1gmError]
+    parts: Sequence[KeyPart]
     rows: Side
-    cols: Side
+    columns: Side
+    backend: str | None = None
+    value: Any = None
 
 
 def read_groups(
@@ -506,8 +509,11 @@ def read_groups(
     value: Any,
     weighting: Weighting,
     duplicates: Duplicates,
-) -> Groups:
-    """Read the groups of a long frame, in the order of their keys."""
+) -> tuple[TableKeys, list[AnyRows | A1gmError]]:
+    """Read the groups of a long frame, in the order of their keys.
+
+    A group with repeated pairs has an error in place of its table.
+    """
     names = names_in(by)
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
@@ -525,15 +531,10 @@ def read_groups(
     n_groups = len(labels[0])
     rows, of_row = _in_groups(table.names[0], group, table.row, n_groups)
     cols, of_col = _in_groups(table.names[1], group, table.column, n_groups)
-    return Groups(
-        labels[0] if len(labels) == 1 else list(zip(*labels, strict=True)),
-        parts,
-        table.names,
-        str(table.frame.implementation.value),
-        _tables(table, duplicates, group, (of_row, of_col), (rows, cols)),
-        rows,
-        cols,
-    )
+    joined = labels[0] if len(labels) == 1 else list(zip(*labels, strict=True))
+    backend = str(table.frame.implementation.value)
+    about = TableKeys(joined, parts, rows, cols, backend, table.names[2])
+    return about, _tables(table, duplicates, group, (of_row, of_col), (rows, cols))
 
 
 def _in_groups(name: Any, group: Ints, key: Key, n_groups: int) -> tuple[Side, Ints]:
