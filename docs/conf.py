@@ -114,7 +114,7 @@ def insert_ways(app, docname, source):
 
 
 def show_pictures(app, doctree):
-    """Show the picture for the theme of the site, which a reader may choose."""
+    """Show pictures for the theme of the site, and those of the examples named."""
     for html in list(doctree.findall(nodes.raw)):
         if not html.astext().startswith("<picture>"):
             continue
@@ -123,6 +123,13 @@ def show_pictures(app, doctree):
         looks = ("only-light", light), ("only-dark", dark)
         images = [nodes.image(uri=uri, alt=alt, classes=[look]) for look, uri in looks]
         html.replace_self(images)
+    for code in list(doctree.findall(nodes.literal)):
+        if found := re.fullmatch(r"examples/(\w+)\.py", code.astext()):
+            uri = f"/gallery/images/sphx_glr_{found[1]}_001.png"
+            alt, looks = f"What {found[0]} draws", ["sphx-glr-single-img"]
+            place = code.parent.parent.index(code.parent) + 1
+            picture = nodes.image(uri=uri, alt=alt, classes=looks)
+            code.parent.parent.insert(place, picture)
 
 
 def trim_examples(app, doctree):

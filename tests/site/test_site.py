@@ -17,6 +17,7 @@ PAGES = [
     "index.html",
     "quickstart.html",
     "guide-claims.html",
+    "guide-monitoring.html",
     "reference/a1gm.fit.html",
     "reference/a1gm.plot.residuals.html",
     "gallery/index.html",
