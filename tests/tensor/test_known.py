@@ -7,6 +7,8 @@ import pytest
 from support.tensor_oracle import MARGINS, design, fates
 
 import a1gm
+from a1gm.tensor.known import whole_rank
+from a1gm.tensor.read import Cells
 
 
 def fit(T, margins=None):
@@ -53,3 +55,32 @@ def test_no_ties_is_not_undetermined():
     found = fit(T)
     np.testing.assert_allclose(found.reconstruct(), 1.0, rtol=1e-12)
     assert found.n_free == 0
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.1])
+@pytest.mark.parametrize("margins", MARGINS)
+def test_cubes_prove_what_the_design_says(margins, zeros):
+    rng = np.random.default_rng(7)
+    T = rng.integers(1, 9, (9, 8, 7)).astype(float)
+    T[rng.random(T.shape) < zeros] = 0.0
+    T[rng.random(T.shape) < 0.2] = np.nan
+    index = np.nonzero(~np.isnan(T))
+    A = design(index, T.shape, margins)
+    cells = Cells(index, T[index], T.shape, (0, 1, 2), (None,) * 3)
+    assert whole_rank(cells, margins) == np.linalg.matrix_rank(A)
+    T[0, 0] = np.nan  # nothing of this pair of levels is left
+    index = np.nonzero(~np.isnan(T))
+    cells = Cells(index, T[index], T.shape, (0, 1, 2), (None,) * 3)
+    assert whole_rank(cells, margins) is None
+
+
+def test_zeros_at_the_boundary_of_a_large_table_are_given_up():
+    rng = np.random.default_rng(8)
+    T = rng.integers(1, 9, (15, 14, 13)).astype(float)
+    T[0, 0, 1:] = 0.0  # one positive cell of a pair of levels
+    T[0, 1:, 0] = 0.0
+    T[1:, 0, 0] = 0.0
+    found = fit(T, [(0, 1), (1, 2), (0, 2)])
+    assert found.certificate <= 1e-10
+    cell = found.reconstruct()[0, 0]
+    np.testing.assert_allclose(cell.sum(), T[0, 0].sum(), rtol=1e-9)

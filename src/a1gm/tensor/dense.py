@@ -44,7 +44,8 @@ def fit_array(
     if found is None or not (found[1].cell_error or 0.0) <= CELLS_RIGHT:
         return None
     problem, solved = found
-    return problem, Known(problem, is_tied=True), solved
+    rank = sum(cells.shape) - len(cells.shape) + 1
+    return problem, Known(problem, rank), solved
 
 
 class _Array:

@@ -13,7 +13,7 @@ from a1gm._fit.frames import Long
 from a1gm._fit.messages import text_of_convergence, text_of_zeros, warn_undetermined
 from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning, parts_of
 from a1gm.tensor.dense import fit_array
-from a1gm.tensor.known import Known
+from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.mend import settle
 from a1gm.tensor.problem import MOST_CELLS, Levels
 from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
@@ -94,7 +94,8 @@ def fit_cells(
         found = fit_array(cells, options)
     if found is None:
         problem, exponent = problem_of(cells, levels, options.n_threads)
-        known = Known(problem)
+        is_large = len(problem.sums) > MOST_EXACT and problem.level.shape[0] > 1
+        known = Known(problem, whole_rank(cells, groups) if is_large else None)
         stay = problem.only(~known.given_up) if known.given_up.any() else problem
         solved = solve(stay, options.tol, options.max_iter)
         found = problem, known, settle(stay, solved, known.rank, options.tol)

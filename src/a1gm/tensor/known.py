@@ -13,8 +13,10 @@ modulo a prime, and by linear programs where zeros are left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from scipy.sparse.linalg import lsmr
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm.tensor.problem import Problem
+from a1gm.tensor.problem import Margin, Problem
 from a1gm.tensor.reduce import distinct_rows, number_rows
 
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
@@ -34,6 +36,7 @@ FIRST = 1 << 15  # cells of a large list that are contracted first
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
 NULL = 1e-8  # products with null vectors that are only rounding
 MOST_PRODUCTS = 20_000
+MOST_CUBES = 40  # of every cell that are looked at
 SIGN = 1e-7  # of a linear program's answer
 
 Tuples = list[Ints]  # per group: the class of every cell
@@ -159,11 +162,12 @@ def _null_vector(A: Any, random: np.random.Generator) -> Floats:
 class Known:
     """Fates of the cells of a table, and the observed zeros that are given up."""
 
-    def __init__(self, p: Problem, *, is_tied: bool = False) -> None:
-        """``is_tied``: positive cells are known to tie all levels of every group."""
+    def __init__(self, p: Problem, whole_rank: int | None = None) -> None:
+        """``whole_rank``: the rank, if positive cells are known to decide all cells."""
         self._p = p
         sizes = p.sizes.tolist()
-        if is_tied:
+        self._whole_rank = whole_rank
+        if whole_rank is not None:
             self._labels = [np.zeros(n, np.int64) for n in sizes]
             self._sizes = [1] * len(sizes)
             self._span = _span_of(sp.csr_array(np.ones((1, len(sizes)))))
@@ -274,8 +278,8 @@ class Known:
     def rank(self) -> int | None:
         """Rank of the design of the cells that stay; None where it is not known."""
         rank = self._span.rank
-        if rank is None:
-            return None
+        if rank is None or self._whole_rank is not None:
+            return self._whole_rank
         # Ties of levels count, too: each joins two classes of the levels with cells.
         p = self._p
         stay = (p.only(~self.given_up) if self.given_up.any() else p).has_cells
@@ -285,6 +289,37 @@ class Known:
             for label, has in zip(self._labels, p.split(stay), strict=True)
         )
         return rank + n_levels - n_classes
+
+
+def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
+    """Rank of the design, if cubes of positive cells decide every cell of a table.
+
+    No margin has all modes, so the logarithm of a corner of a cube is an alternating
+    sum of those of its other corners, whatever the margins. None where cubes prove
+    nothing: then the design decides.
+    """
+    if cells.is_sparse or min(cells.shape) < 2:
+        return None
+    known = np.zeros(cells.shape, bool)
+    known[cells.index] = cells.values > 0.0
+    random = np.random.default_rng(0)
+    axes = range(len(cells.shape))
+    corners = list(product((0, 1), repeat=len(axes)))[1:]
+    for _ in range(MOST_CUBES):
+        if known.all():
+            parts = {part for group in groups for part in subsets(group)}
+            n = [math.prod(cells.shape[k] - 1 for k in part) for part in parts]
+            return int(sum(n))
+        steps = random.integers(1, cells.shape)
+        known |= np.logical_and.reduce(
+            [np.roll(known, steps * corner, axes) for corner in corners]
+        )
+    return None
+
+
+def subsets(group: Margin) -> list[Margin]:
+    """All parts of a set of modes, the empty one and itself included."""
+    return [p for k in range(len(group) + 1) for p in combinations(group, k)]
 
 
 def _span_of(A: Any) -> ExactSpan | LargeSpan:

@@ -58,7 +58,7 @@ class Levels:
             codes = np.flatnonzero(np.bincount(numbers, minlength=n))
         else:
             codes = np.unique(numbers)
-        return Levels(self.margin, self.lengths, codes)
+        return self if len(codes) == n else Levels(self.margin, self.lengths, codes)
 
     @property
     def size(self) -> int:
