@@ -85,6 +85,7 @@ attack: $(VENV)/test.stamp  ## random tables against 60-digit truth, damaged fil
 	PYTHONPATH=tests $(BIN)/python -m attack
 	PYTHONPATH=tests $(BIN)/python -m attack.totals 5000
 	PYTHONPATH=tests $(BIN)/python -m attack.tensor 200
+	PYTHONPATH=tests $(BIN)/python -m attack.engines 300
 
 # The same with the kernel built for sanitizers of GCC, in an environment that borrows
 # all other packages from $(VENV). Nothing but the kernel is built for them, so leaks at

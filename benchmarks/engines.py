@@ -104,16 +104,22 @@ def in_turns(
     return row
 
 
-def table_of(n: int, m: int = N_COLS, n_patterns: int = N_PATTERNS) -> pa.Table:
+def table_of(
+    n: int,
+    m: int = N_COLS,
+    n_patterns: int = N_PATTERNS,
+    digits: int = 2,
+    seed: int = 0,
+) -> pa.Table:
     """Amounts of rank 1 with a few patterns of holes."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     patterns = rng.random((n_patterns, m)) < 0.2
     patterns[:, 0] = False
     of_row = rng.integers(n_patterns, size=n)
     w = rng.gamma(2.0, 50.0, size=n)
     columns = {}
     for j, h in enumerate(rng.gamma(2.0, size=m)):
-        values = np.round(w * h * rng.gamma(20.0, 0.05, size=n), 2)
+        values = np.round(w * h * rng.gamma(20.0, 0.05, size=n), digits)
         columns[f"c{j}"] = pa.array(values, mask=patterns[of_row, j])
     return pa.table(columns)
 
@@ -302,12 +308,12 @@ OWN_MEMORY = 200  # MB beyond the engine's own sum
 
 
 def write_files(folder: Path, n: int) -> None:
-    """Files of one table, each from a tenth of its rows, to be done in time."""
-    table = table_of(n // N_FILES // 10)
+    """Files with row groups as DuckDB writes them, and amounts that nothing packs."""
     for k in range(N_FILES):
+        table = table_of(n // N_FILES // 5, digits=15, seed=k)
         with pq.ParquetWriter(folder / f"{k}.parquet", table.schema) as writer:
-            for _ in range(10):
-                writer.write_table(table)
+            for _ in range(5):
+                writer.write_table(table, row_group_size=1 << 17)
 
 
 def one_way(name: str, folder: Path) -> dict[str, Any]:
