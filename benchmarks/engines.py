@@ -326,14 +326,6 @@ def one_way(name: str, folder: Path) -> dict[str, Any]:
         con = duckdb.connect(config={"memory_limit": MEMORY})
         return con, con.read_parquet(files)
 
-    def dataset_sum() -> Any:
-        import pyarrow.compute as pc
-
-        batches = ds.dataset(folder).to_batches(batch_readahead=2, fragment_readahead=1)
-        for batch in batches:
-            for column in batch.columns:
-                pc.sum(column)
-
     ways: dict[str, Call] = {
         "DuckDB, own sum": lambda: database()[1].aggregate(SUMS).fetchall(),
         "DuckDB, fit": lambda: a1gm.fit(database()[1]),
@@ -341,7 +333,6 @@ def one_way(name: str, folder: Path) -> dict[str, Any]:
             pl.scan_parquet(files).sum().collect(engine="streaming")
         ),
         "polars, fit": lambda: a1gm.fit(pl.scan_parquet(files)),
-        "Dataset, own sum": dataset_sum,
         "Dataset, fit": lambda: a1gm.fit(ds.dataset(folder)),
         "fit_file": lambda: a1gm.fit_file(folder),
     }
@@ -354,11 +345,13 @@ def one_way(name: str, folder: Path) -> dict[str, Any]:
     return {"seconds": seconds, "peak": peak / 1024, "factor": factor}
 
 
+#: Ways, and the sum whose memory they are compared with: where there is no other, that
+#: which needs least.
 PAIRS = {
     "DuckDB, fit": "DuckDB, own sum",
     "polars, fit": "polars, own sum",
-    "Dataset, fit": "Dataset, own sum",
-    "fit_file": "Dataset, own sum",
+    "Dataset, fit": "polars, own sum",
+    "fit_file": "polars, own sum",
 }
 
 

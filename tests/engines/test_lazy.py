@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from support.lazy import ENGINES, TYPES, duck, ibis_table, spark
+from support.lazy import ENGINES, TYPES, connected, duck, ibis_table, spark
 from ways.tables import TABLES
 
 import a1gm
@@ -109,7 +109,7 @@ def wide(m: int, n: int = 40) -> np.ndarray:
     return X
 
 
-@pytest.mark.parametrize("m", [16, 17, 62, 63, 130])
+@pytest.mark.parametrize("m", [1, 16, 17, 62, 63, 130])
 def test_widths(engine, m):
     slow = "Spark", "SQLFrame", "Ibis DuckDB"
     if engine in slow and m > 17:
@@ -198,6 +198,36 @@ def test_types(engine):
     is_single = str(TYPES["float"].get(engine.lower())) != "REAL"
     assert kinds[::2] == ["double", "double"]
     assert kinds[1] == ("float" if is_single and engine != "SQLite" else kinds[1])
+
+
+@pytest.mark.parametrize("database", ["polars", "DuckDB"])
+def test_integers_of_every_width(database):
+    give, take = ENGINES[database]
+    X = np.array([[1, 2, 3, 7], [2, nan, 6, nan], [3, 6, nan, 9], [200, 90, 40, nan]])
+    table = arrow(X, ["huge", "large", "small", "first"])
+    if database == "DuckDB":
+        kinds = "huge::HUGEINT, large::UBIGINT, small::UTINYINT, first::UHUGEINT"
+        given = give(table).project(kinds)
+        given = given.project('#1 AS huge, #2 AS large, #3 AS small, #4 AS "first"')
+    else:
+        kinds = [pl.Int128, pl.UInt64, pl.UInt8, pl.UInt16]
+        given = give(table).cast(dict(zip(table.column_names, kinds, strict=True)))
+    memory, fit = a1gm.fit(X), a1gm.fit(given, columns=table.column_names)
+    same(fit.col_factor, memory.col_factor, FACTORS)
+    same(cells(take(fit.impute(given))), memory.impute(X), FILLS)
+
+
+def test_columns_without_a_number(engine):
+    if engine == "SQLite":
+        pytest.skip("SQLite has no NaN")
+    give, take = ENGINES[engine]
+    table = pa.table({"a": [1.0, 2.0], "b": [nan, nan], "c": pa.nulls(2, "f8")})
+    given = give(table)
+    memory, fit = (quiet(lambda x=x: a1gm.fit(x)) for x in (table, given))
+    same(fit.col_factor, memory.col_factor, FACTORS)
+    assert fit.n_undetermined == memory.n_undetermined == 4
+    filled = cells(take(fit.impute(given)))
+    np.testing.assert_array_equal(filled, [[1.0, nan, nan], [2.0, nan, nan]])
 
 
 def test_nan_beside_null(engine):
@@ -370,20 +400,94 @@ def test_fills_run_no_query():
     assert factors.collect().rows() == [(3.0,), (6.0,)]
 
 
-def test_a_failing_query_is_the_message_of_the_engine():
-    con = duck()
-    broken = con.sql("SELECT error('no such luck') AS a, 1.0 AS b")
-    broken = broken.select("a::DOUBLE AS a, b")
-    with pytest.raises(
-        EngineError, match="counts the patterns of holes failed on duck"
-    ):
-        a1gm.fit(broken)
-    assert con.sql("SELECT 1").fetchall() == [(1,)]
-    lazy = pl.LazyFrame({"a": [1.0]}).map_batches(lambda _: 1 / 0)
-    with pytest.raises(EngineError, match=r"Reading the batches of X failed"):
-        a1gm.fit(lazy)
+@pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
+def test_fills_run_no_query_of_a_database(database):
+    give, take = ENGINES[database]
+    given = give(arrow(wide(3)))
+    fit, con = a1gm.fit(given), given.get_backend().con
+    if database == "SQLite":
+        found: list[str] = []
+        con.set_trace_callback(found.append)
+        filled = fit.impute(given), fit.transform(given)
+        assert found == []
+        con.set_trace_callback(None)
+    else:
+        last = f"SELECT query FROM pg_stat_activity WHERE pid = {con.info.backend_pid}"
+        with connected() as beside:
+            before = beside.execute(last).fetchone()
+            filled = fit.impute(given), fit.transform(given)
+            beside.commit()  # a transaction sees one state of all connections
+            assert beside.execute(last).fetchone() == before
+    assert not np.isnan(cells(take(filled[0]))).any()
+    assert take(filled[1]).num_rows == 40
+
+
+def gone(table):
+    other = ibis_table("sqlite", arrow(wide(2)))
+    other.get_backend().con.execute(f"DROP TABLE {other.get_name()}")
+    return other
+
+
+#: What the engine cannot compute, and a word of its message.
+BROKEN = {
+    "polars": (lambda frame: frame.map_batches(lambda _: 1 / 0), "division by zero"),
+    "DuckDB": (
+        lambda frame: frame.project("c0, if(c0 = 0, error('no luck'), c1) AS c1"),
+        "no luck",
+    ),
+    "SQLite": (gone, "no such table"),
+    "PostgreSQL": (lambda table: table.mutate(c1=1.0 / table.c0), "division by zero"),
+    "Spark": (
+        lambda frame: frame.selectExpr(
+            "c0", "IF(c0 = 0, CAST(raise_error('no luck') AS DOUBLE), c1) AS c1"
+        ),
+        "no luck",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "Spark" else ())
+        for name in BROKEN
+    ],
+)
+def test_a_failing_query_is_the_message_of_the_engine(database):
+    give, take = ENGINES[database]
+    broken, message = BROKEN[database]
+    X = np.array([[1.0, 2.0], [0.0, 3.0], [2.0, nan]])
+    given = give(arrow(X))
+    what = "Reading the batches of X|The query that counts the patterns of holes"
+    with pytest.raises(EngineError, match=f"({what}) failed.*{message}") as caught:
+        a1gm.fit(broken(given))
+    assert caught.value.__cause__ is not None
+    # What the user has open is as usable as before.
+    fit = a1gm.fit(given)
+    same(cells(take(fit.impute(given))), a1gm.fit(X).impute(X), FILLS)
+
+
+def test_a_lazy_frame_without_a_plan():
     with pytest.raises(EngineError, match='unable to find column "b"'):
         a1gm.fit(pl.LazyFrame({"a": [1.0]}).select("b"))
+
+
+@pytest.mark.parametrize("database", ["DuckDB", "SQLite", "PostgreSQL"])
+def test_nothing_is_written_of_a_table_that_is_refused(database):
+    give, _ = ENGINES[database]
+    X = wide(3)
+    X[4, 1] = X[6, 1] = -1.0
+    given = give(arrow(X))
+
+    def tables() -> list[str]:
+        if database == "DuckDB":
+            return [name for (name,) in duck().sql("SHOW TABLES").fetchall()]
+        return given.get_backend().list_tables()
+
+    before = tables()
+    with pytest.raises(NegativeValuesError, match="'c1' has 2"):
+        a1gm.fit(given).impute(given).create("refused")
+    assert tables() == before
 
 
 def test_queries_are_logged(caplog):

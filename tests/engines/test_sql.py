@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from engines.test_lazy import arrow, random_table, wide
-from support.lazy import duck, load, new_name, postgres, spark, spark_frame
+from support.lazy import connected, duck, load, new_name, spark, spark_frame
 from ways.tables import TABLES
 
 import a1gm
@@ -41,10 +41,7 @@ def in_duckdb(table: pa.Table, name: str):
 
 @cache
 def server():
-    import psycopg
-
-    how = dict(postgres())
-    connection = psycopg.connect(dbname=how.pop("database"), **how)
+    connection = connected()
     atexit.register(connection.close)
     return connection
 

@@ -157,6 +157,12 @@ def postgres() -> dict[str, Any]:
     return {"host": "127.0.0.1", "port": port, "user": "a1gm", "database": "postgres"}
 
 
+def connected() -> Any:
+    """A connection of its own to the server."""
+    how = dict(postgres())
+    return need("psycopg").connect(dbname=how.pop("database"), **how)
+
+
 # -------------------------------------------------------------------------------- Spark
 def need_spark() -> None:
     need("pyspark")
