@@ -16,7 +16,7 @@ from weakref import ref
 
 import numpy as np
 
-from a1gm._base.types import AnyArray
+from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed
 from a1gm._kernel import SMALL, is_compiled, kernel
 from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions, Kind, choose
@@ -162,6 +162,25 @@ def select(X: Any, columns: list[Any]) -> Any:
     import narwhals as nw
 
     return open_frame(X, "X").select(nw.col(columns)).to_native()
+
+
+def with_columns(X: Any, columns: dict[str, Floats]) -> Any:
+    """A frame with further columns; NaN is missing there."""
+    import narwhals as nw
+
+    frame = open_frame(X, "X")
+    backend = frame.implementation
+    series = [nw.new_series(name, x, backend=backend) for name, x in columns.items()]
+    frame = frame.with_columns(*series)
+    return frame.with_columns(nw.col(*columns).fill_nan(None)).to_native()
+
+
+def new_names(names: Iterable[Any], suffix: str, taken: Iterable[Any]) -> list[str]:
+    """Names with a suffix; raise for one that is taken."""
+    new = [f"{name}{suffix}" for name in names]
+    if both := sorted({*new} & {*map(str, taken)}):
+        raise LabelError(f"X has a column {both[0]!r} already. Pass another suffix=.")
+    return new
 
 
 def _row_labels(frame: Any, ids: list[Any]) -> AnyArray:

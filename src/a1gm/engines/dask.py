@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -132,6 +132,13 @@ class DaskTable:
         meta = fill_partition(collection._meta, columns, dtypes, self.names)
         return collection.map_partitions(
             fill_partition, columns, dtypes, self.names, warns, meta=meta
+        )
+
+    def fill_with_errors(self, *_: Any) -> NoReturn:
+        """Raise: partitions do not know the errors of the columns."""
+        raise ParameterError(
+            "Errors are added to frames in memory and to lazy frames. Compute the "
+            "collection, or the partitions of it that are needed, first."
         )
 
     def statistics(self, columns: Columns) -> dict[str, float]:

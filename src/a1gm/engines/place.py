@@ -13,7 +13,7 @@ THEN 0 END)``, whatever the blocks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import add, and_, or_
 from typing import Any, TypeAlias
@@ -22,17 +22,18 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._base.types import OnUndetermined
+from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.words import shown
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
-from a1gm._rows.frames import ColumnNames, kinds_of, library_of
+from a1gm._rows.frames import ColumnNames, kinds_of, library_of, new_names
 from a1gm.exceptions import (
     EngineError,
     LabelError,
     NotNumericError,
     NotRepresentableError,
     ParameterError,
+    TableTooLargeError,
 )
 
 MAX = 1.7976931348623157e308
@@ -40,6 +41,7 @@ INFINITY = float("inf")  # as a number: SQLite reads no such text
 FENCED = ("postgres", "sqlite")  # they write out an expression wherever it is used
 
 FACTOR = "row_factor"
+MOST_WITH_ERRORS = 64
 
 Frame: TypeAlias = "nw.LazyFrame[Any]"
 
@@ -233,13 +235,39 @@ class LazyTable:
                 "filled when it is collected or written. See fit.n_undetermined."
             )
         rule = Rule(columns)
+        return self.placed(rule).select(self._filled(rule)).to_native()
+
+    def _filled(self, rule: Rule) -> list[nw.Expr]:
         values = {k: nw.col(f"c{k}") for k in self.others}
         for j, k in enumerate(self.places):
             value = rule.value(j)
             is_single = self.schema.dtypes()[k] == nw.Float32
             values[k] = value.cast(nw.Float32) if is_single else value
-        named = [values[k].alias(name) for k, name in enumerate(self.schema.names())]
-        return self.placed(rule).select(named).to_native()
+        return [values[k].alias(name) for k, name in enumerate(self.schema.names())]
+
+    def fill_with_errors(
+        self, columns: Columns, covariance: Floats, dispersion: float, suffix: str
+    ) -> Any:
+        """The filled frame, and behind it the prediction errors of the fills.
+
+        ``covariance`` is that of the logarithms of the column factors. Errors are NULL
+        where nothing is filled. No query is run.
+        """
+        names = new_names(self.names, suffix, self.schema.names())
+        if len(names) > MOST_WITH_ERRORS:
+            raise TableTooLargeError(
+                f"X has {len(names)} columns. Errors of a lazy frame have a term for "
+                f"each pair of columns, up to {MOST_WITH_ERRORS} of them: collect X."
+            )
+        rule = Rule(columns)
+        frame = self.placed(rule)
+        for step in rule.spread(np.nan_to_num(covariance)):
+            frame = self.step(frame.with_columns(**step))
+        errors = [
+            rule.error(j, covariance[j, j], dispersion).alias(name)
+            for j, name in enumerate(names)
+        ]
+        return frame.select(*self._filled(rule), *errors).to_native()
 
     def factors(self, columns: Columns, *, warns: bool = False) -> Any:
         """The columns that are not the table, and the factor of each row.
@@ -377,6 +405,41 @@ class Rule:
         """The cell, or what fills its hole."""
         x, c = column("x", j), self.label[j]
         return x if c < 0 else nw.coalesce(x, self.fitted(c, double(self.h[j])))
+
+    def spread(self, covariance: Floats) -> Iterator[dict[str, nw.Expr]]:
+        """Steps to the covariance of each column with the row, a, and of the row, q."""
+        own = {
+            c: [j for j, label in enumerate(self.label) if label == c]
+            for c in self.components
+        }
+        yield {
+            f"b{j}": self._weight(j)
+            / nw.when(column("h", c) > double(0.0)).then(column("h", c))
+            for c in own
+            for j in own[c]
+        }
+        along = {
+            j: [column("b", k) * double(covariance[j, k]) for k in own[c]]
+            for c in own
+            for j in own[c]
+        }
+        yield {f"a{j}": combined(add, parts) for j, parts in along.items()}
+        across = {c: [column("b", k) * column("a", k) for k in own[c]] for c in own}
+        yield {f"q{c}": combined(add, parts) for c, parts in across.items()}
+
+    def error(self, j: int, variance: float, dispersion: float) -> nw.Expr:
+        """Prediction error of what fills a hole, after `spread`; else NULL."""
+        c, zero, phi = self.label[j], double(0.0), double(dispersion)
+        if c < 0:
+            return nw.lit(None, nw.Float64)
+        f, r = self.fitted(c, double(self.h[j])), column("s", c)
+        of_columns = double(variance) - double(2.0) * column("a", j) + column("q", c)
+        of_columns = nw.when(of_columns > zero).then(of_columns).otherwise(zero)
+        found = nw.when(f > zero).then(
+            (f * f * (phi / r + of_columns) + f * phi).sqrt()
+        )
+        is_filled = column("x", j).is_null()
+        return nw.when(is_filled).then(found.otherwise(nw.when(f == zero).then(zero)))
 
     def scatter(self, j: int) -> tuple[nw.Expr, nw.Expr]:
         """Parts of an observed cell in the divergence and in Pearson's statistic."""

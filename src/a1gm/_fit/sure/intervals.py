@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -42,13 +43,29 @@ class Holes:
         """Quantiles of the values of cells; NaN for those without a value."""
         found = self.placed.values(i, j)
         wider = _widening(self.errors_dof, tail)
+        with np.errstate(all="ignore"):
+            for some, of_log in self._log_variances(i, j, wider):
+                found[some] = quantiles(found[some], of_log, self.dispersion, tail)
+        return found
+
+    def errors(self, i: Ints, j: Ints) -> Floats:
+        """Prediction errors of the values of cells; NaN for those without a value."""
+        found = self.placed.values(i, j)
+        with np.errstate(all="ignore"):
+            for some, of_log in self._log_variances(i, j, 1.0):
+                f = found[some]
+                variance = f**2 * of_log + self.dispersion * f
+                found[some] = np.where(f == 0.0, 0.0, np.sqrt(variance))
+        return found
+
+    def _log_variances(
+        self, i: Ints, j: Ints, wider: float
+    ) -> Iterator[tuple[Ints, Floats]]:
+        """Yield which cells, and `_log_variance` of them, some rows at a time."""
         piece = i // max(1, CELLS_AT_ONCE // self.source.n_cols)
         for k in np.unique(piece):
             some = np.flatnonzero(piece == k)
-            with np.errstate(all="ignore"):
-                of_log = self._log_variance(i[some], j[some], wider)
-                found[some] = quantiles(found[some], of_log, self.dispersion, tail)
-        return found
+            yield some, self._log_variance(i[some], j[some], wider)
 
     def _log_variance(self, i: Ints, j: Ints, wider: float) -> Floats:
         """Variance of the logarithm of the fitted value of cells.

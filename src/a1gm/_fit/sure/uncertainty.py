@@ -34,6 +34,7 @@ from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.table import LazyRows
 from a1gm._observe.patterns import weighted_counts
+from a1gm._rows.frames import names_of, new_names, with_columns
 from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import (
     DataError,
@@ -491,12 +492,75 @@ class Uncertainty(Errors):
             quantiles. Where a fill is hardly known, its upper bound grows with the
             error of its logarithm instead, up to inf: no bound is known.
         """
+        if self._info.table.opened(X, self._info.shape[1])[0] is not None:
+            raise ParameterError(
+                "Bounds are quantiles of gamma distributions, which engines do not "
+                "have. errors(X) adds standard errors to a lazy frame; or collect X."
+            )
         holes = self._holes(X, weights, exposure)
         lower, upper = (
             fill_table(X, Fills(holes.source, partial(holes.quantiles, tail)))
             for tail in tails(level)
         )
         return lower.table, upper.table
+
+    def errors(
+        self, X: Any, suffix: str = "_se", *, weights: Any = None, exposure: Any = None
+    ) -> Any:
+        """Fill a frame, and add the errors of the fills as guesses at the cells.
+
+        Parameters
+        ----------
+        X : frame
+            The table that was fitted, or other rows, as in ``fit.impute``. A lazy frame
+            stays lazy; it may have up to 64 columns.
+        suffix : str, default="_se"
+            What the names of the added columns end in.
+        weights, exposure : table, optional
+            As in ``interval``.
+
+        Returns
+        -------
+        frame
+            X with its holes filled and one column more for each of the table: the
+            errors of ``standard_error(i, j, prediction=True)``, missing where nothing
+            was filled.
+
+        Examples
+        --------
+        >>> import pandas as pd, a1gm
+        >>> X = pd.DataFrame(
+        ...     {"a": [20, 12, 9], "b": [41, 18, 22], "c": [57.0, 33.0, None]}
+        ... )
+        >>> found = a1gm.fit(X).uncertainty().errors(X)
+        >>> found[["c", "c_se"]].round(1)
+              c  c_se
+        0  57.0   NaN
+        1  33.0   NaN
+        2  30.7   5.5
+        """
+        info = self._info
+        info.check_size()
+        table, order = info.table.opened(X, info.shape[1], weights, exposure)
+        if table is not None:
+            C = self.covariance
+            C = C if order is None else C[np.ix_(order, order)]
+            columns = info.columns.in_order(order)
+            return table.fill_with_errors(columns, C, self.dispersion, suffix)
+        holes = self._holes(X, weights, exposure)
+        rows: Any = holes.source
+        if getattr(rows, "backend", None) is None:
+            raise ParameterError(
+                "Errors are added as columns, which an array does not have. Pass a "
+                "frame; standard_error(i, j, prediction=True) gives those of cells."
+            )
+        errors = np.full((rows.n_rows, rows.n_cols), np.nan)
+        for some, piece in rows.in_pieces():
+            i, j = np.nonzero(np.isnan(piece))
+            errors[i + some.start, j] = holes.errors(i + some.start, j)
+        names = new_names(rows.col_labels, suffix, names_of(X))
+        filled = fill_table(X, holes.placed).table
+        return with_columns(filled, dict(zip(names, errors.T, strict=True)))
 
     def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
         """The missing cells of any rows."""
