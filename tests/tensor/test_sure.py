@@ -74,3 +74,9 @@ def test_what_cannot_be_asked_for():
         u.totals(cells="all")
     with pytest.raises(DataError, match="degrees of freedom"):
         a1gm.fit_tensor(np.ones((1, 1, 2))).uncertainty()
+
+
+def test_a_table_of_zeros_has_no_errors():
+    T = np.zeros((2, 3, 2))
+    totals = a1gm.fit_tensor(T).uncertainty("poisson").totals(0, "fitted")
+    np.testing.assert_array_equal(totals.se, 0.0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -27,12 +26,14 @@ from a1gm._fit.certified import Certified
 from a1gm._fit.fill import Rounding, check_rounding, fill_table, rounded_fills
 from a1gm._fit.frames import (
     FactorFrames,
+    Long,
     factor_frames,
-    filled_table,
+    filled_pairs,
     predicted,
     read_keys,
     table_frame,
 )
+from a1gm._fit.kept import Kept
 from a1gm._fit.messages import (
     check_on_undetermined,
     text_of_unplaced_rows,
@@ -49,7 +50,7 @@ from a1gm._fit.place import (
     with_exposure,
 )
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
-from a1gm._fit.save import KIND, MOST_BYTES, fit_to_arrays, save_model
+from a1gm._fit.save import KIND, MOST_BYTES, fit_to_arrays
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
@@ -105,7 +106,7 @@ class Solution(Certified):
         return max(cell_error(self._solved.factors.step), self.certificate)
 
 
-class RankOneFit(Solution):
+class RankOneFit(Solution, Kept):
     """The best rank-1 explanation of a table, ``X[i, j] ≈ w[i] h[j]``.
 
     Made by ``a1gm.fit`` and its kin; not meant to be constructed by hand.
@@ -117,6 +118,8 @@ class RankOneFit(Solution):
     tol : float
         The certificate to reach.
     """
+
+    _kind = KIND
 
     def __init__(
         self,
@@ -751,54 +754,23 @@ class RankOneFit(Solution):
         text: str = self._table.engine.to_sql(self._columns, names, *query)
         return text
 
-    def fill_long(
-        self,
-        *,
-        interval: float | None = None,
-        only_missing: bool = True,
-        max_rows: int = 100_000_000,
-    ) -> Any:
-        """The missing pairs of a long table with their values, long again.
+    def _long_table(self) -> tuple[Long | None, int]:
+        table = self._table
+        if table.long is None:
+            return None, 0
+        if table.source is None:
+            raise ParameterError(
+                "This fit was loaded or unpickled, and the data are not in the file. "
+                "fit.predict(frame) gives the fitted values of the pairs in a frame."
+            )
+        long = Long(table.long, table.key_values or (), table.backend)
+        return long, table.source.n_observed
 
-        Parameters
-        ----------
-        interval : float, optional
-            Add the columns ``lower`` and ``upper``, the bounds of
-            ``fit.uncertainty().interval`` at this level, such as 0.95.
-        only_missing : bool, default=True
-            Whether to give the missing pairs only; else all pairs, the observed ones
-            as they were, with their values as bounds. The values are float64, which
-            rounds integers above 2**53.
-        max_rows : int, default=100,000,000
-            More rows than this are refused, before any is made.
-
-        Returns
-        -------
-        frame
-            Of the library and with the column names of the frame that was fitted, row
-            by row in the order of the fit. Pairs that the data do not determine have
-            no value.
-
-        Raises
-        ------
-        DataError, ParameterError
-            ``interval`` of a fit without ``uncertainty()``; or a column is called
-            ``lower`` or ``upper``.
-        TableTooLargeError
-            There would be more than ``max_rows`` rows; ``predict`` gives the values of
-            the pairs that are needed.
-
-        Examples
-        --------
-        >>> import polars as pl, a1gm
-        >>> marks = pl.DataFrame(
-        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
-        ... )
-        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
-        >>> fit.fill_long().rows()
-        [('bob', 2, 6.0)]
-        """
-        return filled_table(self, only_missing, max_rows, interval)
+    def _filled_cells(
+        self, only_missing: bool, interval: float | None
+    ) -> Iterator[tuple[Any, ...]]:
+        bounds = None if interval is None else self.uncertainty()._own_bounds(interval)
+        yield from filled_pairs(self, only_missing, bounds)
 
     def to_frames(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.
@@ -814,22 +786,6 @@ class RankOneFit(Solution):
             ``rows`` and ``columns``, with labels, factors and blocks.
         """
         return factor_frames(self, backend or self._table.backend)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fit to a file, to be read by ``a1gm.load``.
-
-        A fit of files is saved without its rows: ``transform`` gives their factors.
-        If they have so many patterns of missing cells that these would take more than
-        16 MB, it is saved without these, too: it fills rows, and has no errors.
-
-        Parameters
-        ----------
-        path : path-like
-            Where to; written whole or not at all.
-        overwrite : bool, default=False
-            Whether a file that is already there may be replaced.
-        """
-        save_model(path, KIND, *self._to_arrays(), overwrite=overwrite)
 
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """The fit as plain values and arrays, to be saved."""

@@ -306,28 +306,6 @@ def filled_long(
     return long_frame(long.backend, keys, (value, *BOUNDS[: len(values) - 1]), values)
 
 
-def filled_table(
-    fit: Any, only_missing: bool, max_rows: int, interval: float | None
-) -> Any:
-    """Make a long frame of the missing pairs of a fit of two keys, or of all."""
-    table, long, n_known = fit._table, None, 0
-    if table.long is not None:
-        if table.source is None:
-            raise ParameterError(
-                "This fit was loaded or unpickled, and the data are not in the file. "
-                "fit.predict(frame) gives the fitted values of the pairs in a frame."
-            )
-        long = Long(table.long, table.key_values, table.backend)
-        n_known = table.source.n_observed
-
-    def pieces() -> Iterator[tuple[Any, ...]]:
-        bounds = None if interval is None else fit.uncertainty()._own_bounds(interval)
-        yield from filled_pairs(fit, only_missing, bounds)
-
-    how: dict[str, Any] = {"only_missing": only_missing, "max_rows": max_rows}
-    return filled_long(long, fit.shape, n_known, pieces(), **how)
-
-
 def filled_pairs(
     fit: Any, only_missing: bool, bounds: Bounds | None = None
 ) -> Iterator[tuple[Any, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.float_range import as_float32, check_cells
-from a1gm._base.types import Floats, Ints, OnUndetermined
+from a1gm._base.types import AnyArray, Floats, Ints, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._fit.certified import Certified
 from a1gm._fit.frames import (
     Long,
     check_backend,
-    filled_long,
     long_frame,
     predicted,
     read_keys,
 )
+from a1gm._fit.kept import Kept
 from a1gm._fit.messages import text_of_left_cells, warn_undetermined
 from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided
 from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
-from a1gm._fit.save import save_model
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
@@ -40,7 +38,7 @@ from a1gm.tensor.sure import TensorUncertainty
 CELLS_AT_ONCE = 1 << 20
 
 
-class TensorFit(Certified):
+class TensorFit(Certified, Kept):
     """The best explanation of a table by factors of its modes, or of sets of modes.
 
     Made by ``a1gm.fit_tensor`` and by ``a1gm.fit_long`` with three or more keys; not
@@ -52,13 +50,13 @@ class TensorFit(Certified):
         Names of the modes, or their numbers.
     margins : tuple of tuples
         The sets of modes that have a factor, by their names.
-    shape : tuple of int
-        Levels of each mode.
     labels : tuple
         Names of the levels of each mode, or None.
     tol : float
         The certificate to reach.
     """
+
+    _kind, _sums_in_words = KIND_OF_TENSOR, "sums by level"
 
     def __init__(
         self,
@@ -79,12 +77,15 @@ class TensorFit(Certified):
         self._exponent, self._long = exponent, long
         self._on_undetermined: OnUndetermined = on_undetermined
         self.tol = tol
-        self.modes, self.shape, self.labels = cells.modes, cells.shape, cells.labels
+        self.modes, self.labels = cells.modes, cells.labels
         self.margins = tuple(tuple(self.modes[k] for k in group) for group in groups)
 
-    # --------------------------------------------------------------- how it was solved
-    _sums_in_words = "sums by level"
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Levels of each mode."""
+        return self._cells.shape
 
+    # --------------------------------------------------------------- how it was solved
     @property
     def _found(self) -> Solved:
         return self._solved
@@ -425,46 +426,22 @@ class TensorFit(Certified):
             given = self._by_mode(frame)
         return predicted(self._finders, self._fitted, given, exposure)
 
-    def fill_long(
-        self,
-        *,
-        interval: float | None = None,
-        only_missing: bool = True,
-        max_rows: int = 10_000_000,
-    ) -> Any:
-        """Make a long frame of the missing cells and their values.
+    def _long_table(self) -> tuple[Long | None, int]:
+        return self._long, len(self._cells.values)
 
-        Parameters
-        ----------
-        interval : float, optional
-            Level of bounds of the values, such as 0.95: columns ``lower``, ``upper``.
-        only_missing : bool, default=True
-            Whether to give the missing cells only; else all cells, the observed ones
-            as they were, with their values as bounds.
-        max_rows : int, default=10_000_000
-            More are refused.
-
-        Returns
-        -------
-        frame
-            One row per cell: its keys, and the value.
-        """
-
-        def cells() -> Iterator[tuple[Any, ...]]:
-            at = self._missing("fill_long")
-            if not only_missing:
-                at = np.arange(math.prod(self.shape))
-            bounds = [] if interval is None else self.uncertainty()._tails(interval)
-            found = [self._each(at, values) for values in (self._fitted, *bounds)]
-            if not only_missing:
-                own = np.ravel_multi_index(self._cells.index, self.shape)
-                for column in found:
-                    column[own] = self._cells.values
-            yield *np.unravel_index(at, self.shape), *found
-
-        how: dict[str, Any] = {"only_missing": only_missing, "max_rows": max_rows}
-        n_known = len(self._cells.values)
-        return filled_long(self._long, self.shape, n_known, cells(), **how)
+    def _filled_cells(
+        self, only_missing: bool, interval: float | None
+    ) -> Iterator[tuple[Any, ...]]:
+        at = self._missing("fill_long")
+        if not only_missing:
+            at = np.arange(math.prod(self.shape))
+        bounds = [] if interval is None else self.uncertainty()._tails(interval)
+        found = [self._each(at, values) for values in (self._fitted, *bounds)]
+        if not only_missing:
+            own = np.ravel_multi_index(self._cells.index, self.shape)
+            for column in found:
+                column[own] = self._cells.values
+        yield *np.unravel_index(at, self.shape), *found
 
     # ----------------------------------------------------------------- how well it fits
     def _compared(self, index: Any, x: Floats) -> Compared:
@@ -516,17 +493,8 @@ class TensorFit(Certified):
         """
         return TensorUncertainty(self, dispersion)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fit, with the cells that it explains, to a file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; ``a1gm.load`` reads it.
-        overwrite : bool, default=False
-            Whether to replace a file that exists.
-        """
-        save_model(path, KIND_OF_TENSOR, *fit_to_arrays(self), overwrite=overwrite)
+    def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        return fit_to_arrays(self)
 
     # --------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:

@@ -90,6 +90,8 @@ class TensorUncertainty(GoodnessOfFit):
         """What turns variances of the solved problem into those of the data."""
         cells, s = self._fit._cells, self._fit._problem.s
         at = int(np.argmax(s))
+        if s[at] == 0.0:
+            return self.dispersion
         in_sums = s[at] / cells.values[at]
         if cells.weights is not None and not cells.exposed:
             in_sums /= cells.weights[at]
