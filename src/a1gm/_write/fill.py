@@ -415,14 +415,13 @@ def write_factor(
     columns: dict[str, Any],
     block: Any,
     progress: Progress | None = None,
-    *,
-    overwrite: bool = False,
-    escape_formulas: bool = False,
+    **how: Any,
 ) -> None:
     """Write a factor and the blocks of its rows or columns, beside their ``names``.
 
     ``columns`` are the factor and its errors; None is a column of nulls. Slices are
     taken of them, and of ``block``: they may be computed where they are looked at.
+    ``how`` as in `open_writer`.
     """
     import pyarrow as pa
 
@@ -433,7 +432,6 @@ def write_factor(
     for name in (*columns, "block"):
         check_new_name(name, first.schema.names)
     schema = pa.schema([*first.schema, *added])
-    how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
     with open_writer(path, schema, **how) as writer:
         for batch in chain([first], batches):
             stop, cells = start + batch.num_rows, batch.columns

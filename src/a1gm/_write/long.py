@@ -62,15 +62,15 @@ class LongFile:
         only_filled: bool,
         mark: bool,
         round: Rounding,
-        overwrite: bool,
-        escape_formulas: bool = False,
+        **how: Any,
     ) -> None:
         """Write the table with filled pairs; the file appears whole or not at all.
 
         ``filled`` are the missing pairs, in the columns of the keys and of the value,
         and of what is to be added for them. Rows that hold a value stay as they are,
         those without one get it, and pairs that are in no row come last, with nothing
-        in other columns. ``mark`` adds a column: which values were filled.
+        in other columns. ``mark`` adds a column: which values were filled; ``how`` is
+        for `open_writer`.
         """
         import pyarrow as pa
 
@@ -109,7 +109,6 @@ class LongFile:
             table = table.append_column(name, added)
         if only_filled:
             table = table.filter(pa.array(is_filled))
-        how: Any = {"overwrite": overwrite, "escape_formulas": escape_formulas}
         write_table(target, table, like=source, **how)
 
     def _rows(self, filled: pa.Table) -> Any:
