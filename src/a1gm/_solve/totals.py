@@ -35,7 +35,7 @@ DECIMAL, MOST_DECIMAL, MOST_DIGITS = 1e-14, 1e12, 25
 MOST_WHOLE, MOST_UNITS = 2.0**53, 2.0**61
 ROUNDED = 2.0**-46  # relative: what the sum of a line of a table may be off by
 SCALED = 1e-10  # the same, where cells are known: they may have been scaled
-GROUND = 1000.0  # of all totals: what flows where no total is known
+GROUND = 1023.0  # of all totals: what flows where no total is known, and once more
 ROUNDS, SAME = 8, 1e-14
 PATIENCE = 400  # sweeps: listing the cells of a seed for Newton costs as much
 AT_ONCE = 1 << 18  # cells of a dense seed that stay in the cache
@@ -63,28 +63,28 @@ class Side:
 
     @classmethod
     def of(
-        cls, total: Floats, at: Ints, known: Floats, per: float, share: float
+        cls, total: Floats, at: Ints, known: Floats, per: float, is_exact: bool
     ) -> Side:
         """Subtract known cells, those of line ``at``, from totals."""
-        sums = np.bincount(at, known, len(total))
-        if share:
-            needs = total - sums
-            error = share * per * np.fmax(total, sums) + 1.0
-            units = np.rint(needs * per)
-            units[np.abs(units) <= error] = 0.0
-            needs[units == 0.0] = 0.0
-        else:
+        if is_exact:
             units = np.rint(total * per)
             units -= np.bincount(at, np.rint(known * per), len(total))
             needs, error = units / per, np.zeros(len(total))
+        else:
+            sums, n_known = (np.bincount(at, x, len(total)) for x in (known, None))
+            share = np.where(n_known > 0, SCALED, ROUNDED)
+            error = share * per * np.fmax(total, sums) + 1.0
+            units = np.rint((total - sums) * per)
+            units[np.abs(units) <= error] = 0.0
+            needs = np.where(units == 0.0, 0.0, total - sums)
         has = ~np.isnan(total)
         place = np.where(has, np.cumsum(has) - 1, has.sum())
-        found = needs[has], units[has].astype(np.int64), error[has], per, not share
+        found = needs[has], units[has].astype(np.int64), error[has], per, is_exact
         return cls(*found, np.flatnonzero(has), place, not has.all())
 
-    def close(self, units: float) -> None:
+    def close(self, units: int, ground: float) -> None:
         """Let the lines without a total need so much."""
-        self.needs = np.append(self.needs, units / self.per)
+        self.needs = np.append(self.needs, units / self.per + ground)
         self.units = np.append(self.units, np.int64(units))
         self.error = np.append(self.error, math.inf)
         self.lines = np.append(self.lines, -1)
@@ -95,20 +95,19 @@ def sides_of(totals: tuple[Floats, Floats], known: Cells) -> tuple[Side, Side]:
     *places, x = known
     values = np.concatenate([*totals, x])
     values = values[values > 0.0]
-    has_ground = all(np.isnan(side).any() for side in totals)
     with np.errstate(over="ignore"):
-        size = float(values.sum()) * (4.0 * GROUND if has_ground else 2.0)
+        size = 4.0 * float(values.sum())
     if not math.isfinite(size):
         raise NotRepresentableError(
             "The sum of the totals is outside the range of float64 (up to about "
             "1e308). Divide the totals by a power of ten."
         )
-    per, share = _units_of_decimals(values), 0.0
-    if size * per >= MOST_UNITS:
-        share = SCALED if len(x) else ROUNDED
+    per = _units_of_decimals(values)
+    is_exact = size * per < MOST_UNITS
+    if not is_exact:
         per = 2.0 ** min(61 - math.frexp(size)[1], 1000)
     rows, cols = (
-        Side.of(total, at, x, per, share)
+        Side.of(total, at, x, per, is_exact)
         for total, at in zip(totals, places, strict=True)
     )
     return rows, cols
@@ -215,6 +214,7 @@ class _Problem:
     A: Any
     rows: Side
     cols: Side
+    ground: float = 0.0  # what flows where the joined lines meet, besides units
     X: Cells | None = None
 
     @classmethod
@@ -235,13 +235,14 @@ class _Problem:
             return cls(A, rows, cols)
         from scipy.sparse import coo_array, csr_array
 
-        more = [max(-off, 0), max(off, 0)]
+        more, ground = [max(-off, 0), max(off, 0)], 0.0
         if rows.is_open and cols.is_open:
-            ground = int(GROUND) * (sum(sums) or 1)
-            more = [sums[1] + ground, sums[0] + ground]
+            through = sum(sums) or 1
+            more = [sums[1] + through, sums[0] + through]
+            ground = GROUND * through / rows.per
         for side, units in zip((rows, cols), more, strict=True):
             if side.is_open:
-                side.close(units)
+                side.close(units, ground)
         P, Q = (
             csr_array(
                 (np.ones(len(side.place)), (side.place, np.arange(len(side.place))))
@@ -250,9 +251,9 @@ class _Problem:
         )
         A = P @ A @ Q.T
         if rows.is_open and cols.is_open:
-            corner = [ground / rows.per], ([A.shape[0] - 1], [A.shape[1] - 1])
+            corner = [ground + through / rows.per], ([A.shape[0] - 1], [A.shape[1] - 1])
             A = A + coo_array(corner, shape=A.shape)
-        return cls(A, rows, cols)
+        return cls(A, rows, cols, ground)
 
     def scaled(self, start: Floats | None, tol: float, max_iter: int) -> Scaled:
         """Scale by the margins alone, or else by a table that has them."""
@@ -330,7 +331,9 @@ class _Problem:
             self._check_cuts(i, j, cells, *left)
         error = np.minimum(rows.error[i], cols.error[j])
         cells[(cells <= error) & (error < math.inf)] = 0
-        return i, j, cells / rows.per
+        X = cells / rows.per
+        X[-1:] += self.ground
+        return i, j, X
 
     def _check_cuts(
         self, i: Ints, j: Ints, cells: Ints, of_rows: Ints, of_cols: Ints
