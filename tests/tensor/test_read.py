@@ -113,8 +113,11 @@ def test_what_cannot_be_fitted_is_refused(given, error, words):
         ({"names": ["a", "b"]}, ParameterError, "3 modes"),
         ({"names": ["a", "a", "b"]}, ParameterError, "different"),
         ({"weights": np.ones((2, 2))}, WeightsError, r"shape \(2, 2\)"),
-        ({"weights": -np.ones((3, 4, 5))}, WeightsError, "at least 0"),
-        ({"exposure": np.full((3, 4, 5), np.nan)}, WeightsError, "finite"),
+        ({"names": 5}, ParameterError, "one name per mode, got 5"),
+        ({"weights": -np.ones((3, 4, 5))}, WeightsError, r"weights\[0, 0, 1\] = -1"),
+        ({"weights": np.full((3, 4, 5), np.nan)}, WeightsError, "is NaN"),
+        ({"exposure": np.full((3, 4, 5), np.inf)}, WeightsError, "is infinite"),
+        ({"exposure": np.full((3, 4, 5), np.nan)}, WeightsError, "nothing is left"),
         ({"weights": 1.0, "exposure": 1.0}, ParameterError, "cannot be combined"),
         ({"tol": 0.0}, ParameterError, "tol"),
     ],
@@ -157,6 +160,17 @@ def test_zeros_alone_are_zero(shape):
     assert fit.converged
     assert fit.attained
     np.testing.assert_array_equal(fit.reconstruct(), np.zeros(shape))
+
+
+def test_a_cell_of_unknown_exposure_is_not_observed():
+    E = np.ones(T.shape)
+    E[1, 2, 3] = np.nan
+    found = a1gm.fit_tensor(T, exposure=E, on_undetermined="ignore")
+    expected = a1gm.fit_tensor(with_value(np.nan), on_undetermined="ignore")
+    for one, other in zip(
+        found.factors.values(), expected.factors.values(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_weights_of_an_array_are_never_those_of_a_list():

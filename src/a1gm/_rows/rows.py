@@ -275,7 +275,7 @@ def read_array(X: Any, name: str) -> Rows:
     """Read an array, or what NumPy can make one of."""
     mask = None
     if type(X) is not np.ndarray:
-        X, mask = _as_array(X, name)
+        X, mask = as_array(X, name)
     check_shape(X, name)
     if mask is not None and X.dtype.kind == "O":
         X = np.where(mask, None, X)  # whatever is under the mask need not be a number
@@ -283,7 +283,8 @@ def read_array(X: Any, name: str) -> Rows:
     return Rows([(values, mask, None, 0)], *values.shape)
 
 
-def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
+def as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
+    """Return an array of any number of dimensions, and the mask of a masked one."""
     if isinstance(X, np.matrix):
         raise NotNumericError(
             f"{name} is an np.matrix, which is not supported; pass np.asarray({name})."

@@ -262,13 +262,12 @@ class Known:
 
     def _can_move(self, row: Any, sign: float) -> bool:
         """Whether a direction raises (or lowers) a cell."""
-        has_rows = self._A.shape[0] > 0
         result = linprog(
             -sign * row.toarray().ravel(),
             A_ub=self._Z,
             b_ub=np.zeros(self._Z.shape[0]),
-            A_eq=self._A if has_rows else None,
-            b_eq=np.zeros(self._A.shape[0]) if has_rows else None,
+            A_eq=self._A,
+            b_eq=np.zeros(self._A.shape[0]),
             bounds=(-1.0, 1.0),
             method="highs",
         )
@@ -332,15 +331,12 @@ def _can_vanish(A: Any, Z: Any) -> Bools:
     Such directions add up, so one of them lowers every zero that any of them lowers.
     """
     n, k = Z.shape[1], Z.shape[0]
-    has_rows = A.shape[0] > 0
     result = linprog(
         np.concatenate([np.zeros(n), -np.ones(k)]),
         A_ub=sp.hstack([Z, sp.eye_array(k)]).tocsr(),
         b_ub=np.zeros(k),
-        A_eq=sp.hstack([A, sp.csr_array((A.shape[0], k))]).tocsr()
-        if has_rows
-        else None,
-        b_eq=np.zeros(A.shape[0]) if has_rows else None,
+        A_eq=sp.hstack([A, sp.csr_array((A.shape[0], k))]).tocsr(),
+        b_eq=np.zeros(A.shape[0]),
         bounds=[(None, None)] * n + [(0.0, 1.0)] * k,
         method="highs",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,8 @@ from a1gm._base.words import counted, did_you_mean, listed
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.labels import label_at
-from a1gm._rows.rows import as_kernel_array, check_values, table_of
-from a1gm._rows.weights import Weighting, weights_or_exposure
+from a1gm._rows.rows import as_array, as_kernel_array, check_values, table_of
+from a1gm._rows.weights import check_weights, weights_or_exposure
 from a1gm.exceptions import (
     DataError,
     LabelError,
@@ -26,6 +26,7 @@ from a1gm.exceptions import (
     WeightsError,
 )
 from a1gm.tensor.problem import DENSE, Levels, Margin, Problem
+from a1gm.tensor.reduce import distinct_rows, number_rows
 
 MOST_MODES = 32
 FAR = 300  # power of two of numbers up to which they are not rescaled
@@ -136,18 +137,18 @@ class Cells:
         """Weights or exposures of the cells; 1 without any."""
         return np.ones(len(self.values)) if self.weights is None else self.weights
 
+    @property
+    def cells(self) -> Floats:
+        """The numbers, as weights are checked."""
+        return self.numbers
+
     def only(self, chosen: Bools) -> Cells:
         """Some of the cells."""
-        return Cells(
-            tuple(k[chosen] for k in self.index),
-            self.values[chosen],
-            self.shape,
-            self.modes,
-            self.labels,
-            None if self.weights is None else self.weights[chosen],
-            self.exposed,
-            self.every,
-            self.name,
+        return replace(
+            self,
+            positions=tuple(k[chosen] for k in self.index),
+            numbers=self.values[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
         )
 
     def check(self) -> None:
@@ -168,35 +169,29 @@ def read_cells(
     T: Any, names: Any = None, weights: Any = None, exposure: Any = None
 ) -> Cells:
     """Read an array, a sparse array of coordinates, or (indices, values)."""
-    weighting = weights_or_exposure(weights, exposure)
-    listed = _listed(T)
-    index, values, shape = listed or _dense(T, weighting[1] is None)
+    name, given = weights_or_exposure(weights, exposure)
+    index, values, shape = _listed(T) or (None, *_dense(T))
+    is_list = index is not None
     modes = _names_of(names, len(shape))
-    if index is None:
-        large = Cells(None, values, shape, modes, (None,) * len(shape))
-        large.check()
-        return large
-    every = _weights_of(weighting, shape, None if listed is None else len(values))
-    V = None if every is None else every[index] if every.shape == shape else every
-    is_exposed = weighting[0] == "exposure" and V is not None
-    keep = ~np.isnan(values)
-    if V is not None:
-        _check_weights(weighting[0], V, keep, index)
-        keep &= np.nan_to_num(V) > 0.0
-    if not keep.all():
-        index = tuple(k[keep] for k in index)
-        values = values[keep]
-        V = None if V is None else V[keep]
-    found = Cells(
-        index,
-        values,
-        shape,
-        modes,
-        (None,) * len(shape),
-        V,
-        is_exposed,
-        every if every is not None and every.shape == shape else None,
-    )
+    labels = (None,) * len(shape)
+    if not is_list and (given is not None or values.size < LARGE):
+        index = np.nonzero(~np.isnan(values))
+        values = values[index]
+    found = Cells(index, values, shape, modes, labels)
+    if given is not None:
+        every = _weights_of(name, given, shape, len(values) if is_list else None)
+        is_whole = every.shape == shape
+        V = every[found.index] if is_whole else every
+        is_known = ~np.isnan(values)
+        check_weights(replace(found, numbers=V, name=name).only(is_known))
+        found = replace(
+            found,
+            weights=V,
+            exposed=name == "exposure",
+            every=every if is_whole else None,
+        ).only(is_known & (np.nan_to_num(V) > 0.0))
+    elif is_list and np.isnan(values).any():
+        found = found.only(~np.isnan(values))
     found.check()
     return found
 
@@ -208,16 +203,10 @@ def check_finite(cells: Floats, modes: Sequence[Any], labels: Sequence[Any]) -> 
     check_values(found, found.values, None)
 
 
-def _dense(
-    T: Any, may_be_large: bool
-) -> tuple[tuple[Ints, ...] | None, Floats, tuple[int, ...]]:
-    """Cells of an array, or a large array itself."""
+def _dense(T: Any) -> tuple[Floats, tuple[int, ...]]:
     cells = dense_cells(T)
     _check_shape(cells.shape)
-    if may_be_large and cells.size >= LARGE:
-        return None, cells, cells.shape
-    index = np.nonzero(~np.isnan(cells))
-    return index, cells[index], cells.shape
+    return cells, cells.shape
 
 
 def dense_cells(T: Any, name: str = "T") -> Floats:
@@ -233,20 +222,12 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
             "or missing. If they are missing, fit (indices, values, shape) or a "
             "sparse.COO with fill_value=np.nan; fit.predict(indices) fills cells."
         )
-    mask: Any = np.ma.getmask(T) if isinstance(T, np.ma.MaskedArray) else np.ma.nomask
-    try:
-        array = np.asarray(T)
-    except ValueError as error:
-        raise DataError(
-            f"{name} cannot be read as an array: its parts have different lengths."
-        ) from error
-    if array.dtype.kind == "O" and mask is not np.ma.nomask:
+    array, mask = as_array(T, name)
+    if mask is not None and array.dtype.kind == "O":
         array = np.where(mask, np.array(None), array)
     flat = as_kernel_array(array.reshape(-1, 1), name)
     cells = flat.reshape(array.shape).astype(np.float64, copy=False)
-    if mask is not np.ma.nomask:
-        cells = np.where(mask, np.nan, cells)
-    return cells
+    return cells if mask is None else np.where(mask, np.nan, cells)
 
 
 def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
@@ -292,23 +273,17 @@ def _positions(given: Any, mode: int) -> Ints:
 
 def _check_once(index: Sequence[Ints], shape: Sequence[int]) -> None:
     """Raise for a cell that is listed twice."""
-    if math.prod(shape) <= np.iinfo(np.int64).max:
-        codes = np.ravel_multi_index(tuple(index), tuple(shape))
-        if (codes[1:] > codes[:-1]).all():
-            return
-        codes.sort()
-        if (codes[1:] > codes[:-1]).all():
-            return
-    order = np.lexsort(index[::-1])
-    same = np.ones(max(len(order) - 1, 0), bool)
-    for k in index:
-        same &= k[order[1:]] == k[order[:-1]]
-    if same.any():
-        at = order[1:][int(same.argmax())]
-        place = ", ".join(str(int(k[at])) for k in index)
+    codes = number_rows(index, shape)
+    if codes is not None and (codes[1:] > codes[:-1]).all():
+        return
+    distinct, place = distinct_rows(index, *shape)
+    n_more = len(place) - len(distinct[0])
+    if n_more:
+        at = int(np.argmax(np.bincount(place)[place] > 1))
+        cell = ", ".join(str(int(k[at])) for k in index)
         raise LabelError(
-            f"The cell ({place}) is listed {counted(int(same.sum()), 'time', 'times')} "
-            "too often. A cell has one value: add such values up, or drop one."
+            f"The cell ({cell}) is listed {counted(n_more, 'time', 'times')} too "
+            "often. A cell has one value: add such values up, or drop one."
         )
 
 
@@ -330,7 +305,9 @@ def _check_shape(shape: Sequence[int]) -> None:
 def _names_of(names: Any, n: int) -> tuple[Any, ...]:
     if names is None:
         return tuple(range(n))
-    found = tuple(names) if not isinstance(names, str) else (names,)
+    if not isinstance(names, Iterable):
+        raise ParameterError(f"names must be one name per mode, got {names!r}.")
+    found = (names,) if isinstance(names, str) else tuple(names)
     if len(found) != n:
         raise ParameterError(
             f"names has {counted(len(found), 'name')}, but T has {counted(n, 'mode')}."
@@ -342,12 +319,9 @@ def _names_of(names: Any, n: int) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------------------- weights
 def _weights_of(
-    weighting: Weighting, shape: tuple[int, ...], n_listed: int | None
-) -> AnyArray | None:
+    name: str, given: Any, shape: tuple[int, ...], n_listed: int | None
+) -> AnyArray:
     """Weights of all cells, or of the listed ones where both come as a list."""
-    name, given = weighting
-    if given is None:
-        return None
     found = dense_cells(given, name)
     if found.shape == (n_listed,) and found.shape != shape:
         return found
@@ -358,18 +332,6 @@ def _weights_of(
             f"{name} has shape {found.shape}, but T has shape {shape}. Pass one number "
             "per cell, or an array that broadcasts to T."
         ) from error
-
-
-def _check_weights(name: str, V: Floats, is_observed: Any, index: Any) -> None:
-    bad = ~((V >= 0.0) & (np.inf > V)) & is_observed
-    if bad.any():
-        at = int(bad.argmax())
-        place = ", ".join(str(int(k[at])) for k in index)
-        raise WeightsError(
-            f"{name}[{place}] = {V[at]:g} ({counted(int(bad.sum()), 'such cell')}). "
-            "They must be finite and at least 0 where T has a value; 0 leaves a cell "
-            "out."
-        )
 
 
 # ----------------------------------------------------------------------- interactions
