@@ -88,6 +88,22 @@ def test_fit_writes_a_file_per_margin(path, tmp_path):
     assert "index" not in pd.read_csv(tmp_path / "2" / "factor_1.csv")
 
 
+def test_parts_with_separate_scales(tmp_path):
+    """Factors are written, and no index across the parts."""
+    cells = [(*at, 9.0) for at in product("ab", "pq", "xy")]
+    cells += [(*at, 4.0) for at in product("cd", "rs", "zw")]
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    pd.DataFrame(cells, columns=[*KEYS, "n"]).to_csv(path, index=False)
+    run("fit", path, "-o", out, *LONG)
+    found = pd.read_csv(out / "factor_1.csv")
+    assert found["site"].tolist() == list("abcd")
+    assert found["index"].isna().tolist() == [False, False, True, True]
+    run("report", path, "-o", tmp_path / "p.html", *LONG)
+    page = (tmp_path / "p.html").read_text()
+    assert "compare factors within a part only" in page
+    assert "48 cells without a value" in page
+
+
 def test_assess_compares_sets_of_margins(path):
     done = run("assess", path, *LONG, "--repeats", 2)
     found = a1gm.assess(

@@ -80,3 +80,39 @@ def test_a_table_of_zeros_has_no_errors():
     T = np.zeros((2, 3, 2))
     totals = a1gm.fit_tensor(T).uncertainty("poisson").totals(0, "fitted")
     np.testing.assert_array_equal(totals.se, 0.0)
+
+
+def blocks():
+    T = np.full((4, 4, 4), np.nan)
+    rng = np.random.default_rng(0)
+    for part in (slice(0, 2), slice(2, 4)):
+        T[part, part, part] = rng.poisson(30.0, (2, 2, 2)) + 1.0
+    return T
+
+
+def test_an_index_across_blocks_is_not_known():
+    T = blocks()
+    fit = a1gm.fit_tensor(T, on_undetermined="ignore")
+    for base, others in ((0, [2, 3]), (3, [0, 1])):
+        index = fit.uncertainty("poisson").index(0, base)
+        assert np.isnan(index.value).nonzero()[0].tolist() == others
+        assert np.isnan(index.se).nonzero()[0].tolist() == others
+    alone = a1gm.fit_tensor(T[:2, :2, :2]).uncertainty("poisson").index(0)
+    index = fit.uncertainty("poisson").index(0)
+    np.testing.assert_allclose(index.value[:2], alone.value, rtol=1e-9)
+    np.testing.assert_allclose(index.se[:2], alone.se, rtol=1e-9)
+
+
+def test_indices_of_two_modes_are_those_of_fit():
+    X = blocks()[:, :, 0]
+    X[2:, 2:] = [[3.0, 4.0], [5.0, 0.0]]
+    X[1, 1] = 0.0
+    X = np.vstack([X, np.zeros((1, 4))])
+    one = {"on_undetermined": "ignore"}
+    two, many = a1gm.fit(X, **one), a1gm.fit_tensor(X, **one)
+    for axis, mode in (("row", 0), ("column", 1)):
+        for base in range(4):
+            a = two.uncertainty(1.0).index(base, by=axis)
+            b = many.uncertainty(1.0).index(mode, base)
+            np.testing.assert_allclose(b.value, a.value, rtol=1e-9)
+            np.testing.assert_allclose(b.se, a.se, rtol=1e-8, atol=1e-12)

@@ -32,6 +32,7 @@ from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from a1gm._base.types import Floats
     from a1gm._fit.certified import Certified
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits
@@ -196,9 +197,8 @@ def _write_margins(
             summary["uncertainty"] = _tests_and_totals(sure, fit.modes)
             for name, margin in zip(names, fit.margins, strict=True):
                 if len(margin) == 1:
-                    tables[name] = _with_index(
-                        tables[name], sure.index(margin[0], None)
-                    )
+                    index, factor = sure.index(margin[0], None), fit.factors[margin[0]]
+                    tables[name] = _with_index(tables[name], index, factor)
     except (DataError, ParameterError, TableTooLargeError) as error:
         why_not = error.render(with_advice=False)
     if why_not is not None:
@@ -207,14 +207,15 @@ def _write_margins(
     write_results(out, tables, summary, options, *lines, model=fit)
 
 
-def _with_index(table: Any, index: Index) -> Any:
+def _with_index(table: Any, index: Index, factor: Floats) -> Any:
     """Add an index and its errors to the factors of the levels that have cells."""
     import numpy as np
     import pyarrow as pa
 
-    known = ~np.isnan(index.value)
-    table = table.append_column("index", pa.array(index.value[known]))
-    return table.append_column("index_se", pa.array(index.se[known]))
+    for name, column in (("index", index.value), ("index_se", index.se)):
+        known = pa.array(column[~np.isnan(factor)], from_pandas=True)
+        table = table.append_column(name, known)
+    return table
 
 
 def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]]:

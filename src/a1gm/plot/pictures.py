@@ -431,6 +431,8 @@ def margin(fit: TensorFit, k: int, *, most: int, ax: Axes) -> None:
     factor = list(fit.factors.values())[k]
     names = [fit._finders[mode].names for mode in fit._groups[k]]
     title = "share, the sum is 1" if k else f"factor, {UNITS}"
+    if fit.n_free > 0:
+        title = "factor, to compare within a part only"
     if len(names) == 2:
         rows, columns = names
         _map_of(ax, factor, rows, columns, title)

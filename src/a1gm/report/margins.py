@@ -65,10 +65,17 @@ class Margins:
 
     @property
     def notes(self) -> list[str]:
-        """A note about missing cells that are not filled, although they are known."""
-        n = int((~self.is_filled).sum()) - self.fit.n_undetermined
-        cells = counted(n, "missing cell has", "missing cells have")
-        return [f"{cells} no known exposure: not filled."] if n else []
+        """Notes about separate scales, and cells that only lack an exposure."""
+        notes = []
+        if self.fit.n_free > 0:
+            notes.append(
+                "Parts of the table have separate scales: compare factors within a "
+                "part only."
+            )
+        if n := int((~self.is_filled).sum()) - self.fit.n_undetermined:
+            cells = counted(n, "missing cell has", "missing cells have")
+            notes.append(f"{cells} no known exposure: not filled.")
+        return notes
 
     # -------------------------------------------------------------------- how sure
     @cached_property

@@ -130,8 +130,8 @@ class TensorFit(Certified, Kept):
         """One array per margin, by its name, or by its names where modes act together.
 
         The first carries the units of the data, the others sum to 1; NaN for levels
-        without an observed cell. Where margins share a mode, other factors give the
-        same cells: these are one choice of them.
+        without an observed cell. Where margins share a mode, or the data leave scales
+        free (``n_free``), other factors give the same cells: these are one choice.
         """
         found: dict[Any, Floats] = {}
         units = 1.0

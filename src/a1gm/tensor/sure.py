@@ -241,6 +241,8 @@ class TensorUncertainty(GoodnessOfFit):
         Returns
         -------
         Index
+            ``labels``, ``value`` and ``se``; NaN where the data do not determine how
+            the two compare.
         """
         fit = self._fit
         k = self._modes((mode,))[0]
@@ -249,16 +251,21 @@ class TensorUncertainty(GoodnessOfFit):
                 f"Mode {mode!r} acts together with others, so it has no index of its "
                 f"own. The margins are {fit.margins}."
             )
-        p, n = fit._problem, fit.shape[k]
+        p, n, finder = fit._problem, fit.shape[k], fit._finders[k]
         start = int(p.starts[fit._groups.index((k,))])
         levels = start + np.arange(n)
-        factor, finder = fit._solved.t[levels], fit._finders[k]
-        at = finder.base(base, factor > 0.0)
+        at = finder.base(base, fit._solved.t[levels] > 0.0)
+        # A cell with the base, and the same cell with each other level.
+        own = (fit._cells.index[k] == at) & (fit._cells.values > 0.0)
+        index = [np.full(n, row[own.argmax()]) for row in fit._cells.index]
+        index[k] = np.arange(n)
+        _, fates = fit._levels_and_fates(index)
+        factor = np.where(fates == FINITE, fit._solved.t[levels], np.nan)
+        value = factor / factor[at]
         plus, minus = (
             sp.csr_array((np.ones(n), (np.arange(n), to)), (n, int(p.starts[-1])))
             for to in (levels, np.full(n, start + at))
         )
-        value = np.where(p.has_cells[levels], factor / factor[at], np.nan)
         return Index(
             labels=finder.names,
             value=value,
