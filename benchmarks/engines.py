@@ -238,6 +238,20 @@ def arrow(path: Path) -> list[Row]:
     ]
 
 
+def dask(path: Path) -> list[Row]:
+    import dask.dataframe as dd
+
+    return [
+        in_turns(
+            "Dask on Parquet",
+            "distributed.fit / own sum",
+            lambda: dd.read_parquet(path).sum().compute(),
+            lambda: a1gm.distributed.fit(dd.read_parquet(path)),
+            1.5,
+        )
+    ]
+
+
 def postgres(table: pa.Table) -> list[Row]:
     from support.lazy import ibis_of, ibis_table
 
@@ -408,7 +422,7 @@ def main() -> int:
         rows = []
         if asked.local:
             rows += [*duckdb(table, path), *long_tables(asked.rows // 5)]
-            rows += [*polars(path), *arrow(path)]
+            rows += [*polars(path), *arrow(path), *dask(path)]
         if asked.postgres:
             rows += postgres(table.slice(0, asked.rows // 5))
         if asked.spark:

@@ -132,14 +132,24 @@ def test_every_example_has_a_picture_of_its_own(browser):
     page.close()
 
 
-def test_the_search_finds_a_word(browser):
+@pytest.mark.parametrize(
+    ("word", "title"),
+    [
+        ("certificate", "How it works"),
+        ("DuckDB", "Where the data already are"),
+        ("PostgreSQL", "Where the data already are"),
+        ("Snowflake", "Where the data already are"),
+        ("Spark", "Where the data already are"),
+    ],
+)
+def test_the_search_finds_a_word(browser, word, title):
     page = browser.new_page()
     words, requests = listen(page)
     page.goto((SITE / "index.html").as_uri())
     field = page.locator("input[name=q]").first
-    field.fill("certificate")
+    field.fill(word)
     field.press("Enter")
-    page.wait_for_selector("#search-results li a:has-text('How it works')")
+    page.wait_for_selector(f"#search-results li a:has-text('{title}')")
     assert words == []
     assert leaving(requests) == []
     page.close()

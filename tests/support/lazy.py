@@ -175,12 +175,15 @@ def spark() -> Any:
     need_spark()
     from pyspark.sql import SparkSession
 
+    folder = tempfile.mkdtemp(prefix="a1gm-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = (
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", folder)
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .getOrCreate()
