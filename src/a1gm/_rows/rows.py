@@ -314,7 +314,10 @@ def check_shape(X: AnyArray, name: str) -> None:
         got, what = "scalar", f"{name} is a single {kind}, not a table."
         advice = " To fit a file use a1gm.fit_file(path)." if kind == "str" else ""
     elif X.ndim > 2:
-        advice = f" For a stack of tables use a1gm.fit_many({name})."
+        advice = (
+            f" For a table with {X.ndim} keys use a1gm.fit_tensor({name}), for a stack "
+            f"of tables a1gm.fit_many({name})."
+        )
     else:
         advice = (
             " Reshape your data using array.reshape(-1, 1) if it is a single column or "
