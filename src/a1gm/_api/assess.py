@@ -447,54 +447,50 @@ class _Scorer:
         return len(np.unique(np.concatenate(self.hidden)))
 
 
+@np.errstate(all="ignore")  # as above
 def _result(scorers: Sequence[_Scorer]) -> Assessment:
     """Compare the guesses with the hidden cells of some tables."""
-    with np.errstate(all="ignore"):  # as above
-        x, v, guesses, unit = (
-            np.concatenate(arrays, axis=-1)
-            for arrays in zip(*(one.compared() for one in scorers), strict=True)
+    x, v, guesses, unit = (
+        np.concatenate(arrays, axis=-1)
+        for arrays in zip(*(one.compared() for one in scorers), strict=True)
+    )
+    off_by = misses(x, guesses, EXACT)
+    is_ordered = all(one.is_ordered for one in scorers)
+    methods = METHODS if is_ordered else METHODS[:-1]
+    scores = {
+        name: Score(
+            2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
+            float(np.average(miss / unit, weights=v / v.max())),
+            _median(miss[x != 0.0] / np.abs(x[x != 0.0])),
         )
-        off_by = misses(x, guesses, EXACT)
-        is_ordered = all(one.is_ordered for one in scorers)
-        methods = METHODS if is_ordered else METHODS[:-1]
-        scores = {
-            name: Score(
-                2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
-                float(np.average(miss / unit, weights=v / v.max())),
-                _median(miss[x != 0.0] / np.abs(x[x != 0.0])),
-            )
-            for name, guess, miss in zip(methods, guesses, off_by, strict=False)
-        }
-        n_cells, v = sum(one.n_cells for one in scorers), v / v.max()
-        rival = min(methods[1:], key=lambda name: scores[name].mean_absolute_error)
-        off = dict(zip(METHODS, off_by / unit, strict=True))
-        skill, skill_error = _skill(off["rank 1"], off["column means"], v, n_cells)
-        lead, lead_error = _skill(off["rank 1"], off[rival], v, n_cells)
-        pairs = [pair for one in scorers for pair in one.covered]
-        fills, covered = map(np.concatenate, zip(*pairs, strict=True))
-        covered = covered[np.argsort(fills, kind="stable")]
-        quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
-        n_judged, n_all = np.sum(
-            [(len(one.chosen), one.rows.n_rows) for one in scorers], axis=0
-        ).tolist()
-        return Assessment(
-            skill=skill,
-            skill_error=skill_error,
-            coverage=float(covered.mean()) if len(covered) else math.nan,
-            coverage_by_size=tuple(float(quarter.mean()) for quarter in quarters),
-            scores=scores,
-            n_hidden=len(x),
-            level=scorers[0].trial.level,
-            rival=rival,
-            lead=lead,
-            may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
-            autocorrelation=_correlation(
-                *np.sum([s.neighbours for s in scorers], axis=0)
-            ),
-            no_intervals=next((s.no_intervals for s in scorers if s.no_intervals), ""),
-            n_rows=(n_judged, n_all),
-            outlier=scorers[0].outlier if len(scorers) == 1 else "",
-        )
+        for name, guess, miss in zip(methods, guesses, off_by, strict=False)
+    }
+    n_cells, v = sum(one.n_cells for one in scorers), v / v.max()
+    rival = min(methods[1:], key=lambda name: scores[name].mean_absolute_error)
+    off = dict(zip(METHODS, off_by / unit, strict=True))
+    skill, skill_error = _skill(off["rank 1"], off["column means"], v, n_cells)
+    lead, lead_error = _skill(off["rank 1"], off[rival], v, n_cells)
+    pairs = [pair for one in scorers for pair in one.covered]
+    fills, covered = map(np.concatenate, zip(*pairs, strict=True))
+    covered = covered[np.argsort(fills, kind="stable")]
+    quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
+    judged = sum(len(one.chosen) for one in scorers)
+    return Assessment(
+        skill=skill,
+        skill_error=skill_error,
+        coverage=float(covered.mean()) if len(covered) else math.nan,
+        coverage_by_size=tuple(float(quarter.mean()) for quarter in quarters),
+        scores=scores,
+        n_hidden=len(x),
+        level=scorers[0].trial.level,
+        rival=rival,
+        lead=lead,
+        may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
+        autocorrelation=_correlation(*np.sum([s.neighbours for s in scorers], axis=0)),
+        no_intervals=next((s.no_intervals for s in scorers if s.no_intervals), ""),
+        n_rows=(judged, sum(one.rows.n_rows for one in scorers)),
+        outlier=scorers[0].outlier if len(scorers) == 1 else "",
+    )
 
 
 def _correlation(

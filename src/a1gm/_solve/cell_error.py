@@ -120,12 +120,9 @@ class Network:
     def _rounding(self) -> float:
         return rounding_of_sums(self.longest)
 
+    @np.errstate(all="ignore")  # what leaves the range proves nothing
     def bound(self, solve: Solve | None = None) -> Bound:
         """Bound the step; ``solve`` solves with the Laplacian where that is cheap."""
-        with np.errstate(all="ignore"):  # what leaves the range proves nothing
-            return self._bound(solve)
-
-    def _bound(self, solve: Solve | None) -> Bound:
         free = free_columns(self.block, self.sums)
         if not free.any():
             return Bound(0.0)
@@ -177,22 +174,16 @@ class Network:
         return most / least
 
     def _solve(
-        self,
-        rhs: Floats,
-        free: Bools,
-        enough: Enough,
-        solve: Solve | None,
+        self, rhs: Floats, free: Bools, enough: Enough, solve: Solve | None
     ) -> tuple[Floats, Floats]:
-        """Solve with the Laplacian off the ground until it is enough."""
+        """Solve with the Laplacian off the ground until it is enough.
+
+        By ``solve`` or by conjugate gradients: potentials, and what is left of the
+        currents.
+        """
         if solve is not None:
             x = solve(rhs, enough)
             return x, np.where(free, rhs - self.times(x), 0.0)
-        return self._conjugate_gradients(rhs, free, enough)
-
-    def _conjugate_gradients(
-        self, rhs: Floats, free: Bools, enough: Enough
-    ) -> tuple[Floats, Floats]:
-        """Return potentials and what is left of the currents."""
         x, residual = np.zeros_like(rhs), np.where(free, rhs, 0.0)
         scale = np.where(free, 1.0 / np.where(free, self.fitted, 1.0), 0.0)
         direction, before = np.zeros_like(rhs), 1.0
