@@ -232,7 +232,8 @@ def _mapped(
     """Factor of the column of component c that a key names; NULL for any other."""
     own = np.asarray(label) == c
     names, values = labels[own].tolist(), h[own].tolist()
-    if frame.implementation.is_ibis():  # PostgreSQL and SQLite have no such mapping
+    engine = frame.implementation
+    if engine.is_ibis() or engine.is_pyspark_connect():  # have no such mapping
         pairs = zip(names, values, strict=True)
         return first_of(
             *(nw.when(nw.col(key) == name).then(double(x)) for name, x in pairs)
