@@ -273,14 +273,20 @@ def test_errors_and_intervals_of_every_table(tmp_path):
     assert "degrees of freedom" in sure["few"]["why_not"]
 
 
-@pytest.mark.parametrize("options", [(), ("--by", "year")])
-def test_a_key_that_is_called_like_a_result_is_refused(tmp_path, options):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("se", ["--long", "se,month,sales"]),
+        ("se", ["--long", "se,month,sales", "--by", "year"]),
+        ("index", ["--long", "index,month,year,sales"]),
+    ],
+)
+def test_a_key_that_is_called_like_a_result_is_refused(tmp_path, name, options):
     """Seen: two columns called se in row_factor.csv."""
     path = tmp_path / "a.csv"
     cells = [f"{i},m{j},2024,{i * j + i % 2}" for i in range(1, 5) for j in range(1, 4)]
-    path.write_text("\n".join(["se,month,year,sales", *cells]))
-    long = "--long", "se,month,sales", *options
-    done = run("fit", path, "-o", tmp_path / "out", *long, "--errors", code=2)
-    assert "two columns 'se'" in done.stderr
+    path.write_text("\n".join([f"{name},month,year,sales", *cells]))
+    done = run("fit", path, "-o", tmp_path / "out", *options, "--errors", code=2)
+    assert f"two columns {name!r}" in done.stderr
     assert "Rename the column of the data" in done.stderr
     assert not (tmp_path / "out").exists()

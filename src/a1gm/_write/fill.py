@@ -367,7 +367,10 @@ def open_writer(
     import pyarrow as pa
     from pyarrow import parquet
 
-    kind = format_of(path, like)
+    kind, known = format_of(path, like), set[str]()
+    for name in schema.names:
+        check_new_name(name, known)
+        known.add(name)
     with contextlib.ExitStack() as stack:
         file: Any
         if os.fspath(path) == "-":
@@ -429,8 +432,6 @@ def write_factor(
     first = next(batches)
     added = [pa.field(name, pa.float64()) for name in columns]
     added.append(pa.field("block", pa.int64()))
-    for name in (*columns, "block"):
-        check_new_name(name, first.schema.names)
     schema = pa.schema([*first.schema, *added])
     with open_writer(path, schema, **how) as writer:
         for batch in chain([first], batches):

@@ -223,8 +223,6 @@ def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]
     import numpy as np
     import pyarrow as pa
 
-    from a1gm._fit.frames import check_new_name
-
     sure = many.uncertainty()
     columns: tuple[list[Any], list[Any]] = [], []
     summary = {}
@@ -238,11 +236,10 @@ def _with_errors(many: ManyFits, frames: Any) -> tuple[list[Any], dict[str, Any]
             summary[str(key)] = {"why_not": why}
         for own, errors in zip(columns, found, strict=True):
             own.append(np.asarray(errors))
-    added = []
-    for frame, own in zip(frames, columns, strict=True):
-        check_new_name("se", frame.column_names)
-        errors = pa.array(np.concatenate(own), from_pandas=True)
-        added.append(frame.append_column("se", errors))
+    added = [
+        frame.append_column("se", pa.array(np.concatenate(own), from_pandas=True))
+        for frame, own in zip(frames, columns, strict=True)
+    ]
     return added, summary
 
 
