@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from io import StringIO
 
 import numpy as np
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning
 problems = pytest.mark.parametrize("name", PROBLEMS)
 
 
+@cache
 def expected_table(name):
     """Plain sweeps, with NumPy only, until nothing moves."""
     seed, rows, cols, known = PROBLEMS[name]
