@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 import a1gm
 from a1gm.exceptions import (
@@ -64,6 +65,48 @@ def test_supports_values_and_proofs_of_random_tables():
 
     seen = {judge(number) for number in range(150)}
     assert seen == {"interior", "boundary", "impossible"}
+
+
+def support_of(A, X, r, c, known):
+    """Free cells on a cycle of the residual network of X, a table with the totals.
+
+    Lines without a total are one node each side, which any flow may pass.
+    """
+    n, m = A.shape
+    free = (A > 0) & np.isnan(known)
+    i, j = np.nonzero(free)
+    a = np.where(np.isnan(r), n, np.arange(n))[i]
+    b = n + 1 + np.where(np.isnan(c), m, np.arange(m))[j]
+    used = X[i, j] > 0
+    heads, tails = [a, b[used]], [b, a[used]]
+    if np.isnan(r).any() and np.isnan(c).any():
+        heads, tails = [*heads, [n, n + 1 + m]], [*tails, [n + 1 + m, n]]
+    ends = np.concatenate(heads), np.concatenate(tails)
+    graph = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(n + m + 2,) * 2)
+    label = connected_components(graph, connection="strong")[1]
+    support = np.zeros(A.shape, bool)
+    support[i, j] = label[a] == label[b]
+    return support
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_supports_with_unknown_totals_and_known_cells(first):
+    for seed in range(first, first + 20):
+        rng = np.random.default_rng(seed)
+        A, _, _ = random_table(seed, *rng.integers(1, 25, 2), rng.uniform(0.1, 1))
+        X = (A > 0) * (rng.random(A.shape) < 0.6) * rng.integers(1, 100, A.shape)
+        X = X * rng.choice([1, 0.01, 1 / 3, 1e9]) * rng.choice([1.0, rng.random()])
+        r, c, known = X.sum(axis=1), X.sum(axis=0), np.full(A.shape, nan)
+        if rng.random() < 0.6:
+            r[rng.random(len(r)) < 0.3] = nan
+        if rng.random() < 0.6:
+            c[rng.random(len(c)) < 0.3] = nan
+        if rng.random() < 0.5:
+            known = np.where(rng.random(A.shape) < 0.2, X, nan)
+        s = scaled(A, r, c, known=known)
+        free = np.isnan(known)
+        assert np.array_equal((s.table > 0) & free, support_of(A, X, r, c, known))
+        assert s.converged
 
 
 @pytest.mark.parametrize("seed", range(12))
