@@ -74,6 +74,38 @@ def test_exposures_that_are_not_known_are_asked_for(tmp_path, table):
         fit.predict(hole, exposure=[1.0, 2.0])
 
 
+def test_exposures_that_cannot_be():
+    T = np.ones((2, 2, 2))
+    with pytest.raises(ParameterError, match="made without exposure"):
+        a1gm.fit_tensor(T).predict((0, 0, 0), exposure=2.0)
+    fit = a1gm.fit_tensor(T, exposure=T)
+    with pytest.raises(WeightsError, match="at least 0"):
+        fit.predict((0, 0, 0), exposure=-1.0)
+    assert fit.predict((0, 0, 0), exposure=0.0) == 0.0
+    assert np.isnan(fit.predict((0, 0, 0), exposure=np.nan))
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+@pytest.mark.parametrize("seed", range(6))
+def test_cells_of_weight_0_are_those_of_two_modes(seed, name):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(3.0, (4, 5)).astype(float)
+    V = rng.choice([0.0, 1.0, 2.0], X.shape, p=[0.2, 0.4, 0.4])
+    X[rng.random(X.shape) < 0.3] = np.nan
+    options = {name: V, "on_undetermined": "ignore"}
+    two, many = a1gm.fit(X, **options), a1gm.fit_tensor(X, **options)
+    np.testing.assert_allclose(many.reconstruct(), two.reconstruct(), rtol=1e-8)
+    np.testing.assert_allclose(
+        many.residuals(X), two.residuals(X, **{name: V}), rtol=1e-6, atol=1e-12
+    )
+    cells = np.indices(X.shape)
+    a, b = two.uncertainty(1.0), many.uncertainty(1.0)
+    np.testing.assert_allclose(
+        b.standard_error(tuple(cells)), a.standard_error(*cells), rtol=1e-7, atol=1e-12
+    )
+
+
 def test_unknown_labels_have_no_prediction(table):
     fit = a1gm.fit_long(listed(table), KEYS, "n", on_undetermined="ignore")
     more = pd.DataFrame({"site": [0, 9], "year": [0, 0], "month": [0, 0]})

@@ -22,12 +22,17 @@ from a1gm._fit.frames import (
 )
 from a1gm._fit.kept import Kept
 from a1gm._fit.messages import text_of_left_cells, warn_undetermined
-from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided
+from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided, with_exposure
 from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows.labels import Lookup, paired
-from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
+from a1gm.exceptions import (
+    DataError,
+    ParameterError,
+    TableTooLargeError,
+    WeightsError,
+)
 from a1gm.tensor.known import Known
 from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
 from a1gm.tensor.read import Cells, Listed, check_finite, dense_cells
@@ -240,8 +245,11 @@ class TensorFit(Certified, Kept):
             found = np.ldexp(found, self._exponent)
         if not self._is_whole:
             decided(found, self._known.fates(levels))
-        if self._cells.exposed:
-            found *= self._exposure_at(index) if exposure is None else exposure
+        if self._cells.exposed or exposure is not None:
+            exposure = self._exposure_at(index, exposure)
+            with np.errstate(over="ignore"):
+                found *= exposure
+            with_exposure(found, exposure)
         check_cells(found)
         return found
 
@@ -260,7 +268,17 @@ class TensorFit(Certified, Kept):
             return cells.every
         return Listed.of(cells.index, cells.weights_or_ones, self.shape)
 
-    def _exposure_at(self, index: Sequence[Ints]) -> Floats:
+    def _exposure_at(self, index: Sequence[Ints], given: Any = None) -> Floats:
+        """Exposures of cells: those of the fit, or other ones."""
+        if given is not None:
+            if not self._cells.exposed:
+                raise ParameterError(
+                    "This fit was made without exposure. Leave exposure= out, or fit "
+                    "the table with it."
+                )
+            if ((given < 0.0) | np.isinf(given)).any():
+                raise WeightsError("exposure must be finite and at least 0.")
+            return np.asarray(given)
         found: Floats = self._weights[tuple(index)]
         if self._cells.every is None and np.isnan(found).any():
             raise ParameterError(
@@ -477,6 +495,8 @@ class TensorFit(Certified, Kept):
         cells = self._read(T)
         found, seen = np.full(self.shape, np.nan), np.nonzero(~np.isnan(cells))
         found[seen] = self._compared(seen, cells[seen]).residuals(kind)
+        if self._cells.weights is not None:
+            found[seen] = np.where(self._weights[seen] > 0.0, found[seen], np.nan)
         return _like(T, found)
 
     def uncertainty(self, dispersion: Dispersion = "pearson") -> TensorUncertainty:

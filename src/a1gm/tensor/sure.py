@@ -135,7 +135,7 @@ class TensorUncertainty(GoodnessOfFit):
         places = self._fit._places(index)
         flat = [k.ravel() for k in places]
         value = self._fit._fitted(flat)
-        variance = value**2 * self._log_variance(flat)
+        variance = np.where(value == 0.0, 0.0, value**2 * self._log_variance(flat))
         return self._errors_of(value, variance, places[0].shape, prediction)
 
     def interval(self, T: Any, level: float = 0.95) -> tuple[Any, Any]:
