@@ -6,7 +6,8 @@ from seed 0 on; ``python -m attack.tensor 1000 fates`` those of one kind.
 optimum  3 to 5 modes, holes, zeros, 11 kinds of margins: L-BFGS finds nothing better
 errors   fills, standard errors and totals are those of Poisson regression
 fates    what the data determine, by rational programs over the whole design
-routes   any order of modes and cells, repeated levels, large arrays: the same fit
+routes   any order of modes and cells, and repeated levels: the same fit
+arrays   large arrays, which are not listed: the fit of the list of their cells
 bridges  parts joined by cells of 1 to 1e-12, against 60 digits
 """
 
@@ -181,6 +182,23 @@ def routes(seed: int) -> dict[str, float]:
     return worst
 
 
+def arrays(seed: int) -> dict[str, float]:
+    """Values, missing cells and bounds of an array and of its cells."""
+    rng = np.random.default_rng(seed)
+    shape = [(17, 16, 17), (3, 40, 41), (9, 8, 8, 9), (130, 40)][seed % 4]
+    T = random_table(rng, shape, [0.0, 0.0, 0.2, 0.9][seed // 4 % 4])
+    margins = margins_of(7, 3) if seed % 8 == 0 else [(k,) for k in range(T.ndim)]
+    index = np.nonzero(~np.isnan(T))
+    found, listed = fit(T, margins), fit((index, T[index], T.shape), margins)
+    off = _off(found.reconstruct(), listed.reconstruct())
+    bound = found.cell_error + listed.cell_error
+    assert found.certificate <= 1e-10
+    assert off <= 2.0 * bound, (off, bound)
+    assert found.n_free == listed.n_free
+    assert found.attained == listed.attained
+    return {"off": off, "cell error": found.cell_error}
+
+
 def bridges(seed: int) -> dict[str, float]:
     """Two corners joined by tiny cells: cells and their bound against 60 digits."""
     rng = np.random.default_rng(seed)
@@ -204,7 +222,9 @@ def bridges(seed: int) -> dict[str, float]:
     return {"off": off, "over the bound": off / found.cell_error}
 
 
-KINDS = {kind.__name__: kind for kind in (optimum, errors, fates, routes, bridges)}
+KINDS = {
+    kind.__name__: kind for kind in (optimum, errors, fates, routes, arrays, bridges)
+}
 
 
 def _off(found: Any, expected: Any) -> float:

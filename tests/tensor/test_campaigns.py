@@ -8,7 +8,14 @@ pytest.importorskip("flint")
 pytest.importorskip("statsmodels")
 from attack.tensor import KINDS
 
-N_TABLES = {"optimum": 22, "errors": 11, "fates": 10, "routes": 22, "bridges": 18}
+N_TABLES = {
+    "optimum": 22,
+    "errors": 11,
+    "fates": 10,
+    "routes": 22,
+    "arrays": 16,
+    "bridges": 18,
+}
 
 
 @pytest.mark.oracle

@@ -99,7 +99,10 @@ class _Array:
     def _without(self, mode: int, small: Floats) -> tuple[ArrayProblem, Solved] | None:
         """Fit the table without a mode that no hole touches."""
         names = tuple(range(small.ndim))
-        cells = Cells(None, small, small.shape, names, (None,) * small.ndim)
+        labels = (None,) * small.ndim
+        cells = Cells(
+            None, small, small.shape, names, labels, n_threads=self.options.n_threads
+        )
         found = _Array(cells, self.options).solve()
         if found is None:
             return None

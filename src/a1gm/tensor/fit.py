@@ -75,7 +75,8 @@ def fit_tensor(
         max_iter,
         n_threads,
     )
-    return fit_cells(read_cells(T, names, weights, exposure), interactions, options)
+    cells = read_cells(T, names, weights, exposure, n_threads)
+    return fit_cells(cells, interactions, options)
 
 
 def fit_cells(

@@ -30,7 +30,7 @@ from a1gm.tensor.reduce import distinct_rows, number_rows
 
 MOST_MODES = 32
 FAR = 300  # power of two of numbers up to which they are not rescaled
-LARGE = 1 << 16  # cells of an array from which on they are listed only if needed
+LARGE = 1 << 12  # cells of an array from which on they are listed only if needed
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Cells:
     exposed: bool = False
     every: Any = None
     name: str = "T"
+    n_threads: int | None = None  # of a pass over an array
 
     @cached_property
     def index(self) -> tuple[Ints, ...]:
@@ -97,7 +98,8 @@ class Cells:
         return self._look()
 
     def _look(self) -> Patterns:
-        return observe(table_of(self.numbers.reshape(-1, self.shape[-1])))
+        table = table_of(self.numbers.reshape(-1, self.shape[-1]))
+        return observe(table, n_threads=self.n_threads)
 
     @cached_property
     def _observed(self) -> Bools:
@@ -166,7 +168,11 @@ class Cells:
 
 
 def read_cells(
-    T: Any, names: Any = None, weights: Any = None, exposure: Any = None
+    T: Any,
+    names: Any = None,
+    weights: Any = None,
+    exposure: Any = None,
+    n_threads: int | None = None,
 ) -> Cells:
     """Read an array, a sparse array of coordinates, or (indices, values)."""
     name, given = weights_or_exposure(weights, exposure)
@@ -177,7 +183,7 @@ def read_cells(
     if not is_list and (given is not None or values.size < LARGE):
         index = np.nonzero(~np.isnan(values))
         values = values[index]
-    found = Cells(index, values, shape, modes, labels)
+    found = Cells(index, values, shape, modes, labels, n_threads=n_threads)
     if given is not None:
         every = _weights_of(name, given, shape, len(values) if is_list else None)
         is_whole = every.shape == shape
