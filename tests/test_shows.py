@@ -14,7 +14,7 @@ import a1gm
 NASTY = ["$x_1$", "<b>bold", "a & b", "two\nlines", "\x1b[31mred", "very long " * 9]
 INTERNALS = re.compile(
     r"LazyRows|ForwardRef|object at 0x|\bnp\.float64\(|dtype=|<function|<factory>|"
-    r"<class|\b_[a-z]\w*|\*\*(?!options|params|kwargs|fit_params)"
+    r"<class|(?<!')\b_[a-z]\w*|\*\*(?!options|params|kwargs|fit_params)"
 )
 
 
