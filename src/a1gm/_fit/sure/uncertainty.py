@@ -134,6 +134,14 @@ class Errors(GoodnessOfFit):
     def _share_below(self, unit: float) -> float:
         return self._info.share_below(unit)
 
+    def summary(self) -> dict[str, str]:
+        """The dispersion and the tests of fit, one entry each."""
+        found = super().summary()
+        if self._errors_dof < math.inf:
+            rows = counted(self._info.counts.rows, "row")
+            found["errors"] = f"robust, from {rows}"
+        return found
+
     # ------------------------------------------------------------------------- cells
     def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
         """Standard error of the fitted value of cell (i, j).
@@ -348,12 +356,7 @@ class Uncertainty(Errors):
     def summary(self) -> dict[str, str]:
         """The dispersion and the tests of fit, one entry each."""
         found = super().summary()
-        if self.outlier is not None:
-            found["outlier"] = str(self.outlier)
-        if self._errors_dof < math.inf:
-            rows = counted(self._info.counts.rows, "row")
-            found["errors"] = f"robust, from {rows}"
-        return found
+        return found if self.outlier is None else found | {"outlier": str(self.outlier)}
 
     def _finder(self, axis: Axis) -> Lookup:
         table, (n, m) = self._info.table, self._info.shape
