@@ -151,8 +151,22 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
 def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
     has_holes = np.zeros(rows.n_cols, bool)
-    for _, piece in rows.in_pieces():
-        has_holes |= np.isnan(piece).any(axis=0)
+    for _, piece in rows.pieces():
+        has_holes |= np.concatenate([_part_has_holes(*part) for part in piece.parts])
+    return has_holes
+
+
+def _part_has_holes(values: AnyArray, mask: Any, validity: Any, offset: int) -> Bools:
+    """Which columns of a part have a missing cell; no cell is copied."""
+    has_holes = np.zeros(values.shape[1], bool)
+    if len(values) and values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            has_holes |= np.isnan(values.min(axis=0))  # NaN if one is
+    if mask is not None:
+        has_holes |= mask.any(axis=0)
+    if validity is not None:
+        bits = np.unpackbits(validity, bitorder="little", count=offset + len(values))
+        has_holes |= not bits[offset:].all()
     return has_holes
 
 
