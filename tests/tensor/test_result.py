@@ -135,3 +135,16 @@ def test_cells_without_a_value_are_listed_with_their_kind():
         assert fit.fate(tuple(cell)) == kind
     assert "cannot be known" in fit._repr_html_()
     assert "6 undetermined cells: (0, 0, 1, 'undetermined')" in repr(cells)
+
+
+def test_a_table_without_holes_keeps_its_type():
+    T = np.arange(1, 13).reshape(2, 3, 2)
+    fit = a1gm.fit_tensor(T)
+    for given in (T, np.ma.masked_array(T), T.astype(np.float32), T.tolist()):
+        filled = fit.impute(given)
+        assert type(filled) is type(given if hasattr(given, "dtype") else T)
+        assert filled.dtype == np.asarray(given).dtype
+        assert filled is not given
+        np.testing.assert_array_equal(filled, T)
+    with pytest.raises(ParameterError, match="on_undetermined"):
+        fit.impute(T, on_undetermined="never")

@@ -21,7 +21,7 @@ from a1gm.report.figures import drawn
 from a1gm.report.findings import WHY
 from a1gm.report.tables import MOST_LINES, number, table
 from a1gm.tensor.assess import assess_margins
-from a1gm.tensor.result import TensorFit, margins_in_words
+from a1gm.tensor.result import TensorFit, margins_in_words, mode_in_words
 from a1gm.tensor.sure import TensorUncertainty
 
 MOST_MISFITS, MOST_BARS = 50, 15
@@ -117,7 +117,7 @@ class Margins:
         except A1gmError as error:
             return texts | {"why_not_tested": error.render(with_advice=False)}
         name = margins_in_words(fit.margins)
-        own, means = found.scores[name], f"the means of {found.means_of!r}"
+        own, means = found.scores[name], f"the means of {mode_in_words(found.means_of)}"
         if not own.n_known:
             why_not = "No hidden cell can be known from the others."
             return texts | {"why_not_tested": why_not}

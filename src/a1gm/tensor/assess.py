@@ -21,7 +21,7 @@ from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.tensor.fit import fit_cells
 from a1gm.tensor.read import Cells, margins_of
-from a1gm.tensor.result import margins_in_words
+from a1gm.tensor.result import margins_in_words, mode_in_words
 
 MOST_SETS = 64  # of margins that "all" means: pairs of four modes
 
@@ -61,17 +61,14 @@ class TensorAssessment:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        score = self.scores[self.best]
+        score, means = self.scores[self.best], mode_in_words(self.means_of)
         cells = counted(self.n_hidden, "hidden cell")
         if not score.skill > 0.0:
-            return (
-                f"No set of margins is better than the means of {self.means_of!r} on "
-                f"{cells}."
-            )
+            return f"No set of margins is better than the means of {means} on {cells}."
         return (
             f"{self.best} is best: on {cells}, of which it knows {score.n_known:,}, "
             f"its mean absolute error is {score.mean_absolute_error:.3g}, "
-            f"{score.skill:.0%} below that of the means of {self.means_of!r}."
+            f"{score.skill:.0%} below that of the means of {means}."
         )
 
     def to_frame(self, backend: str = "pandas") -> Any:

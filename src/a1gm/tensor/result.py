@@ -21,7 +21,11 @@ from a1gm._fit.frames import (
     read_keys,
 )
 from a1gm._fit.kept import Kept
-from a1gm._fit.messages import text_of_left_cells, warn_undetermined
+from a1gm._fit.messages import (
+    check_on_undetermined,
+    text_of_left_cells,
+    warn_undetermined,
+)
 from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided, with_exposure
 from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
@@ -292,7 +296,7 @@ class TensorFit(Certified, Kept):
         """Lookups of the levels that a user names, mode by mode."""
         modes = zip(self.modes, self.labels, self.shape, strict=True)
         return tuple(
-            Lookup(f"{'mode ' * isinstance(mode, int)}{mode!r} level", labels, n)
+            Lookup(f"{mode_in_words(mode)} level", labels, n)
             for mode, labels, n in modes
         )
 
@@ -395,12 +399,15 @@ class TensorFit(Certified, Kept):
         array
             A copy of T, of the same kind, with its missing cells filled.
         """
+        check_on_undetermined(on_undetermined)
         return self._fill(T, self._fitted, on_undetermined)
 
     def _fill(self, T: Any, values: Any, how: OnUndetermined | None = None) -> Any:
         cells = self._read(T)
         flat = cells.reshape(-1)
         at = np.flatnonzero(np.isnan(flat))
+        if not len(at):
+            return np.array(T, subok=True)  # of its own type
         flat[at] = self._each(at, values)
         left = at[np.isnan(flat[at])]
         if len(left):
@@ -532,6 +539,11 @@ class TensorFit(Certified, Kept):
         if not self.attained:
             lines["zeros given up"] = f"{self._known.n_approached:,}"
         return lines
+
+
+def mode_in_words(mode: Any) -> str:
+    """A mode by its name, or by its number."""
+    return f"mode {mode}" if isinstance(mode, int) else repr(mode)
 
 
 def margins_in_words(margins: Iterable[Iterable[Any]]) -> str:
