@@ -170,9 +170,9 @@ def routes(seed: int) -> dict[str, float]:
     listed = fit(
         (index, T[index], T.shape), margins, exposure=None if E is None else E[index]
     )
-    rates = listed._fitted(np.unravel_index(np.arange(T.size), T.shape), 1.0)
-    units = 1.0 if E is None else E.ravel()
-    worst["cells"] = _off(rates * units, expected.ravel())
+    every = np.unravel_index(np.arange(T.size), T.shape)
+    filled = listed._fitted(every, None if E is None else E.ravel())
+    worst["cells"] = _off(filled, expected.ravel())
     if E is None:  # levels that come twice are twins
         mode = int(rng.integers(T.ndim))
         twice = fit(np.concatenate([T, 3.0 * T], axis=mode), margins).reconstruct()

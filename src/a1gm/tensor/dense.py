@@ -129,22 +129,22 @@ class _Array:
         t = [sums / sums.sum() for sums in self.sums]
         t[0] = self.sums[0].copy()
         gap = math.inf
+        weights = collected = np.zeros(0)  # of the last sweep
         for sweep in range(max_iter + 1):
             reach = kernel.reach_of_bits(bits, t[-1], self.threads)
             reach = reach.reshape(self.outer)
-            weights = reduce(np.multiply.outer, t[:-1])
-            fitted = reach * weights
-            margins = [fitted.sum(axis=_but(a, self.outer)) for a in self.modes]
-            if sweep == 0:
-                collected = self._collect(bits, weights)
-            margins.append(t[-1] * collected)
-            before, gap = gap, max(map(_gap, margins, self.sums))
-            if gap <= tol:
-                return self._settled(bits, t, fitted, weights, margins, (sweep, gap))
-            if sweep >= SETTLED:
+            if sweep:
+                fitted = reach * weights
+                margins = [fitted.sum(axis=_but(a, self.outer)) for a in self.modes]
+                margins.append(t[-1] * collected)
+                before, gap = gap, max(map(_gap, margins, self.sums))
+                if gap <= tol:
+                    how = sweep, gap
+                    return self._settled(bits, t, fitted, weights, margins, how)
                 rate = gap / before
-                if not rate < 1.0 or (
-                    sweep + math.log(tol / gap) / math.log(rate) > PATIENCE
+                if sweep >= SETTLED and (
+                    not rate < 1.0
+                    or sweep + math.log(tol / gap) / math.log(rate) > PATIENCE
                 ):
                     return None
             for _ in range(INNER):

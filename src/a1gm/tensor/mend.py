@@ -164,6 +164,5 @@ def error_left(p: Problem, E: Eliminated, rest: Floats) -> float:
     that were not eliminated by up to |G| D, twice: also by way of the other group,
     which then is moved by as much as they are.
     """
-    moved = np.zeros(len(rest))
-    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
-    return p.reach(E.solve(rest)) + p.rounding * (1.0 + 4.0 * p.reach(moved))
+    moved = p.reach(E.sensitivity)
+    return p.reach(E.solve(rest)) + p.rounding * (1.0 + 4.0 * moved)

@@ -225,10 +225,27 @@ class Eliminated:
         """Generalised inverse for the groups that are left."""
         n, at = len(self.rest), self._pivots
         found = np.zeros((n, n))
-        if len(at):
-            half, _ = sl.lapack.dpotri(self._cholesky, lower=1)
-            found[np.ix_(at, at)] = np.tril(half) + np.tril(half, -1).T
+        found[np.ix_(at, at)] = self._half + np.tril(self._half, -1).T
         return found * self.scale[:, None] * self.scale
+
+    @cached_property
+    def _half(self) -> Floats:
+        """The lower half of the inverse of the pivots, in their order and units."""
+        if not len(self._pivots):
+            return self._cholesky
+        found: Floats = np.tril(sl.lapack.dpotri(self._cholesky, lower=1)[0])
+        return found
+
+    @property
+    def sensitivity(self) -> Floats:
+        """By how much a share of every sum moves the groups that are left, at most."""
+        at, half = self._pivots, np.abs(self._half)
+        scale = self.scale[at]
+        shares = self.D[self.rest][at] * scale
+        moved = half @ shares + shares @ half - half.diagonal() * shares
+        found = np.zeros(len(self.D))
+        found[self.rest[at]] = scale * moved
+        return found
 
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
