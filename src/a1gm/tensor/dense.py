@@ -86,8 +86,9 @@ class _Array:
             if (first == second).all() and (first == table).all():
                 return self._without(a, self.cells.numbers.sum(axis=a))
         positive = keys if self.seen.positive is None else self.seen.positive
-        if of_row is not None and (self.cells.numbers == 0.0).any():
-            return None  # a table of patterns does not keep which cells are positive
+        if of_row is not None:  # such tables do not keep which cells are positive
+            cells = self.cells.numbers.reshape(-1, self.shape[-1])
+            positive = pack_bits(cells > 0.0)
         return self._scale(keys) if _are_tied(positive, self.outer) else None
 
     def _problem(self) -> ArrayProblem:

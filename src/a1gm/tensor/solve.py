@@ -231,9 +231,9 @@ class Eliminated:
     @cached_property
     def _half(self) -> Floats:
         """The lower half of the inverse of the pivots, in their order and units."""
-        if not len(self._pivots):
-            return self._cholesky
-        found: Floats = np.tril(sl.lapack.dpotri(self._cholesky, lower=1)[0])
+        found: Floats = self._cholesky
+        if len(found):
+            found = np.tril(sl.lapack.dpotri(found, lower=1)[0])
         return found
 
     @property
