@@ -8,10 +8,21 @@ from typing import Any
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted
 from a1gm._fit.frames import Long
-from a1gm._fit.messages import text_of_convergence, text_of_zeros, warn_undetermined
-from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning, parts_of
+from a1gm._fit.messages import (
+    text_of_convergence,
+    text_of_unknown_cells,
+    text_of_zeros,
+    warn_undetermined,
+)
+from a1gm._fit.place import UNBOUNDED
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    EmptyLineWarning,
+    Text,
+    parts_of,
+    separated,
+)
 from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.mend import settle
@@ -134,18 +145,18 @@ def _warn_about(fit: TensorFit) -> None:
         )
     if fit._is_whole or fit._on_undetermined == "ignore":
         return
-    parts = []
+    parts: list[Text] = []
     n_zeros = fit._known.n_approached
     if n_zeros:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")
-    elif fit.n_undetermined:
-        cells = counted(fit.n_undetermined, "missing cell has", "missing cells have")
+    elif n := fit.n_undetermined:
+        n_unbounded = int((fit.undetermined.code == UNBOUNDED).sum())
         first = fit._cells.name_of(fit.undetermined[0][:-1])
+        how = fit._on_undetermined
         parts.append(
-            f"{cells} no value that the data determine, the first at {first}; see "
-            "fit.undetermined."
+            text_of_unknown_cells(n_unbounded, n - n_unbounded, first, how=how)
         )
     if parts:
-        warn_undetermined(" ".join(parts), fit._on_undetermined)
+        warn_undetermined(separated(parts), fit._on_undetermined)
