@@ -175,7 +175,7 @@ class Problem:
     def of_groups(self, chosen: Bools | slice) -> list[Ints]:
         """Levels of some cells, counted from 0 in every group."""
         levels = zip(self.level, self.starts, strict=False)
-        return [row[chosen] - start for row, start in levels]
+        return [row[chosen] - row.dtype.type(start) for row, start in levels]
 
     @property
     def threads(self) -> int:
