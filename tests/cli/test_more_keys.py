@@ -158,6 +158,25 @@ def test_what_is_refused(path, tmp_path, monkeypatch, command, options, words):
     assert [p.name for p in tmp_path.iterdir()] == ["counts.csv"]
 
 
+def test_cells_that_cannot_be_fitted_or_known(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("site,year,month,n\na,2020,jan,3\nb,2021,feb,-2\n")
+    done = run("impute", path, "-o", out, *LONG, code=1)
+    assert "n['b', '2021', 'feb'] in" in done.stderr
+    assert "line 3" in done.stderr
+    assert "--negatives" not in done.stderr
+    path.write_text("site,year,month,n\na,2020,jan,3\nb,2021,feb,2\n")
+    done = run("impute", path, "-o", out, *LONG)
+    assert (
+        "6 missing cells are undetermined, the first at n['a', '2020', 'feb']. They"
+        in (done.stderr)
+    )
+    assert "They stay missing; a1gm report lists them." in done.stderr
+    assert "6 cells stay missing" in done.stderr
+    done = run("impute", path, "-o", tmp_path / "2.csv", *LONG, "--strict", code=1)
+    assert "fit.undetermined" not in done.stderr
+
+
 def test_interactions_need_three_keys(path, tmp_path):
     some = "-o", tmp_path / "out", "--interactions", "site:year"
     done = run("fit", path, *some, "--long", "site,year,n", code=2)

@@ -137,8 +137,8 @@ def read_long(file: Sequence[str], options: Options) -> LongFile:
             raise UsageError(f"--{name} is for {n}; --long names {len(names) - 1}.")
     weight = weighting_of(options)[1]
     files.check_has([*names, *by, *([] if weight is None else [weight])])
-    # Each of several tables is checked by itself.
-    negatives: Any = None if by else options.negatives
+    # Each of several tables is checked by itself; more keys take no negative cells.
+    negatives: Any = None if by or len(names) > 3 else options.negatives
     needed = "--long names as the value"
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
         return LongFile(

@@ -104,7 +104,8 @@ def assess_margins(
     n_hidden = round(float(hide) * n)
     if not 1 <= n_hidden < n:
         raise DataError(
-            f"{counted(n, 'observed cell')} are too few to hide a share of {hide}."
+            f"The table has {counted(n, 'observed cell')}: too few to hide a share of "
+            f"{hide}."
         )
     options, parts = FitOptions("raise", "ignore"), []
     for _ in range(repeats):
