@@ -210,17 +210,18 @@ def _margins(some: range) -> dict[str, nw.Expr]:
 
 def patterns_of_sums(lines: Any, m: int) -> tuple[Patterns, Floats]:
     """Patterns of wide lines, whatever their sums; also the least cells, or 0."""
+    lines = _in_order(lines)
     observed = _bits_of(lines, "k", m)
-    sums = np.stack([floats(lines, f"s{j}") for j in range(m)], axis=1)
-    low = np.stack([floats(lines, f"a{j}") for j in range(m)], axis=1)
-    counts, zeros = integers(lines, "n"), integers(lines, "zero")
-    order = _order_of(observed)
+    sums, low = (
+        np.stack([floats(lines, f"{letter}{j}") for j in range(m)], axis=1)
+        for letter in "sa"
+    )
     seen = Patterns(
         m,
-        keys=pack_bits(observed[order]),
-        sums=np.where(observed, sums, 0.0)[order],
-        counts=counts[order],
-        zero_counts=zeros[order],
+        keys=pack_bits(observed),
+        sums=np.where(observed, sums, 0.0),
+        counts=integers(lines, "n"),
+        zero_counts=integers(lines, "zero"),
     )
     return seen, np.fmin.reduce(low, axis=0, initial=0.0)
 
@@ -287,6 +288,7 @@ def patterns_of_margins(
             "of Arrow batches (relation.to_arrow_reader() of DuckDB, "
             "table.to_pyarrow_batches() of Ibis) to a1gm.fit."
         )
+    found = _in_order(found)
     row_sums, m = floats(found, "r"), len(col_sums)
     if abs(row_sums.sum() - col_sums.sum()) > SAME * abs(col_sums.sum()):
         raise EngineError(
@@ -294,19 +296,17 @@ def patterns_of_margins(
             "two queries. Fit a snapshot of it."
         )
     counts, observed = integers(found, "n"), _bits_of(found, "k", m)
-    has_zeros = "p0" in keys
-    positive = _bits_of(found, "p", m) if has_zeros else observed
-    order = _order_of(observed)
+    positive = _bits_of(found, "p", m) if "p0" in keys else observed
     seen = Patterns(
         m,
-        keys=pack_bits(observed[order]),
-        positive=pack_bits(positive[order]) if has_zeros else None,
-        row_margin=row_sums[order],
+        keys=pack_bits(observed),
+        positive=pack_bits(positive) if "p0" in keys else None,
+        row_margin=row_sums,
         col_margin=col_sums,
-        counts=counts[order],
-        zero_counts=np.where(positive.any(axis=1), 0, counts)[order],
+        counts=counts,
+        zero_counts=np.where(positive.any(axis=1), 0, counts),
     )
-    return seen, found.take(order)
+    return seen, found
 
 
 # ----------------------------------------------------------------------- keys and lines
@@ -339,9 +339,10 @@ def _bits_of(lines: Any, letter: str, m: int) -> Bools:
     return (np.concatenate(words, axis=1) & 1).astype(bool)
 
 
-def _order_of(observed: Bools) -> AnyArray:
-    """An order of the patterns that does not depend on the engine."""
-    return np.lexsort(~observed.T[::-1])
+def _in_order(lines: Any) -> Any:
+    """Lines in an order that does not depend on the engine."""
+    keys = [name for name in lines.column_names if name[0] in "kp"]
+    return lines.sort_by([(key, "ascending") for key in keys])
 
 
 def floats(lines: Any, name: str) -> Floats:
