@@ -108,9 +108,8 @@ def fit_cells(
         problem, exponent = problem_of(cells, levels, options.n_threads)
         is_large = len(problem.sums) > MOST_EXACT and problem.level.shape[0] > 1
         known = Known(problem, whole_rank(cells, groups) if is_large else None)
-        stay = problem.only(~known.given_up) if known.given_up.any() else problem
-        solved = solve(stay, options.tol, options.max_iter)
-        found = problem, known, settle(stay, solved, known.rank, options.tol)
+        solved = solve(known.stay, options.tol, options.max_iter)
+        found = problem, known, settle(known.stay, solved, known.rank, options.tol)
     fit = TensorFit(
         cells,
         groups,

@@ -208,6 +208,11 @@ class Known:
         return self._of_cells(self._driven)
 
     @cached_property
+    def stay(self) -> Problem:
+        """The cells without the zeros that are given up."""
+        return self._p.only(~self.given_up) if self.given_up.any() else self._p
+
+    @cached_property
     def n_approached(self) -> int:
         """Zeros that are given up and have no level of zeros, whose factor is 0."""
         return int(self._of_cells(self._driven & ~self._alone).sum())
@@ -280,8 +285,7 @@ class Known:
         if rank is None or self._whole_rank is not None:
             return self._whole_rank
         # Ties of levels count, too: each joins two classes of the levels with cells.
-        p = self._p
-        stay = (p.only(~self.given_up) if self.given_up.any() else p).has_cells
+        p, stay = self._p, self.stay.has_cells
         n_levels = int(stay.sum())
         n_classes = sum(
             len(np.unique(label[has]))
@@ -306,14 +310,18 @@ def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
     corners = list(product((0, 1), repeat=len(axes)))[1:]
     for _ in range(MOST_CUBES):
         if known.all():
-            parts = {part for group in groups for part in subsets(group)}
-            n = [math.prod(cells.shape[k] - 1 for k in part) for part in parts]
-            return int(sum(n))
+            return n_parameters(groups, cells.shape)
         steps = random.integers(1, cells.shape)
         known |= np.logical_and.reduce(
             [np.roll(known, steps * corner, axes) for corner in corners]
         )
     return None
+
+
+def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:
+    """Rank of the design of a whole table."""
+    parts = {part for group in groups for part in subsets(group)}
+    return sum(math.prod(lengths[k] - 1 for k in part) for part in parts)
 
 
 def subsets(group: Margin) -> list[Margin]:

@@ -37,7 +37,7 @@ from a1gm.exceptions import (
     TableTooLargeError,
     WeightsError,
 )
-from a1gm.tensor.known import Known
+from a1gm.tensor.known import Known, n_parameters
 from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
 from a1gm.tensor.read import Cells, Listed, check_finite, dense_cells
 from a1gm.tensor.save import KIND_OF_TENSOR, fit_to_arrays
@@ -100,15 +100,6 @@ class TensorFit(Certified, Kept):
         return self._solved
 
     @property
-    def certificate(self) -> float:
-        """Largest relative mismatch between margins of the fit and of the data.
-
-        At the optimum the fitted table has the sums of the observed cells by every
-        level of every margin, so 0 proves optimality.
-        """
-        return self._solved.gap
-
-    @property
     def cell_error(self) -> float:
         """Bound on the relative error of fitted cells, rounding included.
 
@@ -121,12 +112,6 @@ class TensorFit(Certified, Kept):
     def cell_error_is_bound(self) -> bool:
         """Whether ``cell_error`` is a bound, not an estimate."""
         return self._solved.is_bound
-
-    @cached_property
-    def _stay(self) -> Problem:
-        """The cells without the zeros that are given up."""
-        given_up = self._known.given_up
-        return self._problem.only(~given_up) if given_up.any() else self._problem
 
     @property
     def attained(self) -> bool:
@@ -210,22 +195,9 @@ class TensorFit(Certified, Kept):
         if rank is None:
             return -1
         used = [len(np.unique(k)) for k in self._cells.index]
-        subsets = {
-            tuple(m for b, m in enumerate(group) if bits >> b & 1)
-            for group in self._groups
-            for bits in range(1 << len(group))
-        }
-        whole = sum(math.prod(used[k] - 1 for k in subset) for subset in subsets)
-        absent = sum(
-            math.prod(used[k] for k in group) - int(has.sum())
-            for group, has in zip(
-                self._groups,
-                self._problem.split(self._problem.has_cells),
-                strict=True,
-            )
-        )
-        given_up = int(self._problem.has_cells.sum() - self._stay.has_cells.sum())
-        return max(0, whole - absent - given_up - rank)
+        n_levels = sum(math.prod(used[k] for k in group) for group in self._groups)
+        absent = n_levels - int(self._known.stay.has_cells.sum())
+        return max(0, n_parameters(self._groups, used) - absent - rank)
 
     # --------------------------------------------------------------------------- cells
     def _levels_of(self, index: Sequence[Ints]) -> list[Ints]:

@@ -51,7 +51,7 @@ class TensorUncertainty(GoodnessOfFit):
     def __init__(self, fit: TensorFit, dispersion: Dispersion = "pearson") -> None:
         check_dispersion(dispersion)
         self._fit = fit
-        p = fit._stay
+        p = fit._known.stay
         n, largest = int(p.sizes.sum()), int(p.sizes.max())
         if n - largest > MOST_LEVELS or (n - largest) * largest > MOST_SHARES:
             raise TableTooLargeError(
@@ -155,10 +155,9 @@ class TensorUncertainty(GoodnessOfFit):
         lower, upper = (self._fit._fill(T, values) for values in self._tails(level))
         return lower, upper
 
-    def _tails(self, level: float) -> tuple[Values, Values]:
+    def _tails(self, level: float) -> list[Values]:
         """The bounds of a level, as functions of positions of cells."""
-        low, high = tails(level)
-        return partial(self._bounds, low), partial(self._bounds, high)
+        return [partial(self._bounds, tail) for tail in tails(level)]
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
         with np.errstate(all="ignore"):
