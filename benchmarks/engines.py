@@ -7,8 +7,8 @@ Only ratios inside one run count: the engine's SUM of every column, or a copy of
 table, and the fit or the fill run in turns, and the medians are compared. Times are of
 the processor, because the machine is shared: of this process, and of the server of
 PostgreSQL or Spark's JVM, which are started as the tests start them. Writes
-benchmarks/results/engines.csv (with ``--larger`` engines_larger.csv), and exits with 1
-when a row misses.
+benchmarks/results/engines.csv (with ``--larger`` engines_larger.csv; rows that were not
+measured stay), and exits with 1 when a row misses.
 
 ``--larger`` writes so many rows into 8 Parquet files in a temporary folder; every way
 reads them in a process of its own, whose memory is compared with that of the engine's
@@ -34,14 +34,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from measuring import machine, markdown, write_csv
+from measuring import machine, markdown, read_csv, write_csv
 
 import a1gm
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 sys.path.insert(0, str(HERE.parent / "tests"))
-N_COLS, N_PATTERNS, TURNS = 10, 16, 5
+N_COLS, N_PATTERNS, TURNS = 10, 16, 3
 NAMES = [f"c{j}" for j in range(N_COLS)]
 SUMS = ", ".join(f"sum({name})" for name in NAMES)
 Call = Callable[[], Any]
@@ -400,6 +400,14 @@ def larger(n: int) -> int:
     return any(float(row["mb_beyond_own_sum"] or 0) > OWN_MEMORY for row in rows)
 
 
+def merged(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Rows of this run, and those of earlier ones that it did not measure."""
+    path = RESULTS / "engines.csv"
+    before = read_csv(path) if path.exists() else []
+    found = {(row["engine"], row["what"]): row for row in [*before, *rows]}
+    return list(found.values())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -421,7 +429,7 @@ def main() -> int:
         pq.write_table(table, path)
         rows = []
         if asked.local:
-            rows += [*duckdb(table, path), *long_tables(asked.rows // 5)]
+            rows += [*duckdb(table, path), *long_tables(asked.rows // 10)]
             rows += [*polars(path), *arrow(path), *dask(path)]
         if asked.postgres:
             rows += postgres(table.slice(0, asked.rows // 5))
@@ -430,7 +438,7 @@ def main() -> int:
     shown = [row.shown() for row in rows]
     print(f"{asked.rows:,} x {N_COLS}, {N_PATTERNS} patterns. {machine()}")
     print(markdown(shown))
-    write_csv(shown, RESULTS / "engines.csv")
+    write_csv(merged(shown), RESULTS / "engines.csv")
     return any(row.misses for row in rows)
 
 

@@ -141,7 +141,9 @@ def postgres() -> dict[str, Any]:
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     options = ["-A", "trust", "-U", "a1gm", "-E", "UTF8", "--locale=C", "-N"]
     subprocess.run([initdb, "-D", data, *options], check=True, **how, **quiet)
-    settings = f"-c listen_addresses=127.0.0.1 -p {port} -k {folder} -F"
+    settings = (
+        f"-c listen_addresses=127.0.0.1 -p {port} -k {folder} -F -c autovacuum=off"
+    )
     control = [str(Path(initdb).with_name("pg_ctl")), "-D", data]
     subprocess.run(
         [*control, "-w", "-o", settings, "start"], check=True, **how, **quiet
