@@ -216,8 +216,7 @@ class FillFiles:
             if self.round is not None:
                 whole = rounded(values, self._is_whole, self.round)
                 values = np.where(holes, whole, values)
-            if np.any(self._is_large):
-                values = np.where(holes & self._is_large, np.rint(values), values)
+            values = np.where(holes & self._is_large, np.rint(values), values)
         filled = holes & ~np.isnan(values)
         is_filled = np.asarray(filled.any(axis=0))
         self.n_filled += int(filled.sum())
