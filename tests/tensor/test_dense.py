@@ -103,3 +103,12 @@ def test_an_array_that_was_changed_after_the_fit_is_noticed():
     np.testing.assert_array_equal(fit.reconstruct(), expected)  # needs no cells
     with pytest.raises(DataError, match="changed after it was fitted"):
         fit.uncertainty()
+
+
+def test_cells_that_were_moved_within_fibres_after_the_fit_are_noticed():
+    T = large(np.random.default_rng(4), (40, 50, 60)).round()
+    fit = a1gm.fit_tensor(T)
+    for fibre in T.reshape(-1, 60):
+        fibre[~np.isnan(fibre)] = np.sort(fibre[~np.isnan(fibre)])
+    with pytest.raises(DataError, match="changed after it was fitted"):
+        fit.divergence  # noqa: B018

@@ -148,3 +148,18 @@ def test_a_table_without_holes_keeps_its_type():
         np.testing.assert_array_equal(filled, T)
     with pytest.raises(ParameterError, match="on_undetermined"):
         fit.impute(T, on_undetermined="never")
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 3, 1)])
+def test_an_exposure_that_changes_after_the_fit_changes_nothing(shape):
+    T, E = np.arange(1.0, 25.0).reshape(2, 3, 4), np.full(shape, 2.0)
+    fit = a1gm.fit_tensor(T, exposure=E)
+    expected = fit.reconstruct()
+    E *= 10.0
+    np.testing.assert_array_equal(fit.reconstruct(), expected)
+
+
+def test_totals_by_a_mode_twice_are_refused():
+    fit = a1gm.fit_tensor(np.ones((2, 3, 4)))
+    with pytest.raises(ParameterError, match="twice"):
+        fit.uncertainty("poisson").totals((0, 0))

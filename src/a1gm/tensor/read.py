@@ -108,6 +108,7 @@ class Cells:
         now = then and self._look()
         if then and not (
             np.array_equal(now.sum_of_row, then.sum_of_row)
+            and np.array_equal(now.col_sums, then.col_sums)
             and np.array_equal(now.keys, then.keys)
         ):
             raise DataError(
@@ -328,7 +329,7 @@ def _weights_of(
     name: str, given: Any, shape: tuple[int, ...], n_listed: int | None
 ) -> AnyArray:
     """Weights of all cells, or of the listed ones where both come as a list."""
-    found = dense_cells(given, name)
+    found = dense_cells(given, name).copy()  # the fit keeps it
     if found.shape == (n_listed,) and found.shape != shape:
         return found
     try:

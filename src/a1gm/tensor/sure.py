@@ -224,6 +224,8 @@ class TensorUncertainty(GoodnessOfFit):
         for name in names:
             if name not in modes:
                 raise ParameterError(f"by names {name!r}; the modes are {modes}.")
+        if len(set(names)) < len(names):
+            raise ParameterError(f"by names a mode twice: {by!r}.")
         return [modes.index(name) for name in names]
 
     # ------------------------------------------------------------------------ indices
