@@ -20,6 +20,7 @@ from a1gm._fit.sure.arguments import (
     check_totals,
 )
 from a1gm._fit.sure.goodness import GoodnessOfFit
+from a1gm._fit.sure.information import check_sum
 from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
@@ -132,6 +133,7 @@ class TensorUncertainty(GoodnessOfFit):
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
+        check_sum(float(self._fit._cells.values.sum()))
         places = self._fit._places(index)
         flat = [k.ravel() for k in places]
         value = self._fit._fitted(flat)
@@ -185,6 +187,7 @@ class TensorUncertainty(GoodnessOfFit):
             Cells without a value are in no total, and are counted below the table.
         """
         check_totals("all", cells)
+        check_sum(float(self._fit._cells.values.sum()))
         fit, chosen = self._fit, self._modes(by)
         at = fit._missing("totals")
         if cells == "fitted":

@@ -59,6 +59,16 @@ class CellSums(NamedTuple):
     rows: Floats  # of weight times cell of each row, where cells have weights
 
 
+def check_sum(total: float) -> None:
+    """Raise for the sum of data whose errors need numbers outside float64."""
+    if not (total == 0.0 or SMALLEST < total < LARGEST):
+        raise NotRepresentableError(
+            f"Errors of data that sum to {total:.0e} need products outside the "
+            "range of float64. Multiply the data by a power of ten first: their "
+            "errors change by the same power."
+        )
+
+
 class Information:
     """The network of the columns of a fit, and the rows that connect them."""
 
@@ -79,13 +89,7 @@ class Information:
 
     def check_size(self) -> None:
         """Raise for data whose squares, or products of three, may leave float64."""
-        total = self.unit * float(np.abs(self.patterns.col_sums).sum())
-        if not (total == 0.0 or SMALLEST < total < LARGEST):
-            raise NotRepresentableError(
-                f"Errors of data that sum to {total:.0e} need products outside the "
-                "range of float64. Multiply the data by a power of ten first: their "
-                "errors change by the same power."
-            )
+        check_sum(self.unit * float(np.abs(self.patterns.col_sums).sum()))
 
     # ----------------------------------------------------------------------- patterns
     def inside(self, component: SmallInts) -> Bools:
