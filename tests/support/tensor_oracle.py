@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -88,9 +89,11 @@ def regression(T, margins, E=None, scale="X2"):
     basis = independent(A)
     offset = None if E is None else np.log(E[seen])
     model = sm.GLM(T[seen], A[:, basis], family=sm.families.Poisson(), offset=offset)
-    found = model.fit(scale=scale, tol=1e-15, maxiter=100)
-    # Its covariance is that of the weights before the last step.
-    found = model.fit(scale=scale, tol=1e-15, start_params=found.params)
+    with warnings.catch_warnings():  # of saturated tables
+        warnings.simplefilter("ignore")
+        found = model.fit(scale=scale, tol=1e-15, maxiter=100)
+        # Its covariance is that of the weights before the last step.
+        found = model.fit(scale=scale, tol=1e-15, start_params=found.params)
     D = design(every, T.shape, margins)[:, basis]
     values = np.exp(D @ found.params) * (1.0 if E is None else E.ravel())
     return values, D, found
