@@ -319,6 +319,19 @@ def test_scatter_is_asked_for_later(engine):
     same(mine.pearson_p, right.pearson_p, FILLS)
 
 
+@pytest.mark.parametrize("name", ["empty lines", "two blocks", "zero chain"])
+def test_totals_leave_out_cells_without_a_value(engine, name):
+    """Seen: one empty row, and the totals asked for rows that no engine keeps."""
+    give, _ = ENGINES[engine]
+    table = arrow(TABLES[name])
+    right = quiet(lambda: a1gm.fit(table)).uncertainty(2.0)
+    mine = quiet(lambda: a1gm.fit(give(table))).uncertainty(2.0)
+    for by in ("column", "all"):
+        same(mine.totals(by).value, right.totals(by).value, FILLS)
+        same(mine.totals(by).se, right.totals(by).se, FILLS)
+        assert str(mine.totals(by)) == str(right.totals(by))
+
+
 def test_options_that_lazy_frames_do_not_have(engine):
     give, _ = ENGINES[engine]
     given = give(arrow(wide(3)))

@@ -620,7 +620,11 @@ class Fates:
     # ------------------------------------------------------------------------ cells
     def of_rows(self, start: int, stop: int) -> SmallInts:
         """Fate of every cell of some rows, were it missing."""
-        table, place = self._table(*self.rows.read(start, stop))
+        return self.of_patterns(*self.rows.read(start, stop))
+
+    def of_patterns(self, patterns: Ints, is_zero: Bools) -> SmallInts:
+        """Fate of every cell of rows of these patterns, were it missing."""
+        table, place = self._table(patterns, is_zero)
         return table[:, self.graph.label][place]
 
     def of_cells(self, rows: Ints, cols: Ints) -> SmallInts:

@@ -297,6 +297,12 @@ class FitRows:
         every, zeros = self._counts
         return every[some], zeros[some]
 
+    def kinds(self) -> tuple[Ints, Bools]:
+        """Patterns of rows with data, and of rows of zeros, and which is which."""
+        every, zeros = self.pattern_counts(slice(0, self.patterns.n_patterns))
+        found = np.flatnonzero(every > zeros), np.flatnonzero(zeros)
+        return np.concatenate(found), np.repeat([False, True], [*map(len, found)])
+
     @cached_property
     def _counts(self) -> tuple[Ints, Ints]:
         patterns, n = self.patterns, self.patterns.n_patterns

@@ -348,13 +348,16 @@ class Information:
         """Exposures of all cells; None where the fit had none."""
         return self.table.exposures(self.shape)
 
-    @cached_property
-    def _missing(self) -> tuple[Bools, Bools]:
-        """Which cells are missing, and which of these have no value."""
-        n_rows = self.shape[0]
-        patterns, _ = self.fates.rows.read(0, n_rows)
+    def _missing(self, by: By) -> tuple[Bools, Bools]:
+        """Which cells are missing, and which of these have no value.
+
+        Without exposures, totals over the rows need one row of each kind only.
+        """
+        n_rows, rows = self.shape[0], self.fates.rows
+        needs_rows = by == "row" or self.exposures is not None
+        patterns, is_zero = rows.read(0, n_rows) if needs_rows else rows.kinds()
         missing = ~self.patterns.observed_cells(patterns)
-        has_none = self.fates.of_rows(0, n_rows) >= UNBOUNDED
+        has_none = self.fates.of_patterns(patterns, is_zero) >= UNBOUNDED
         if self.exposures is not None:
             E = self.exposures.rows(slice(0, n_rows))
             has_none = (has_none | np.isnan(E)) & (E != 0.0)
@@ -363,7 +366,7 @@ class Information:
     def n_without_value(self) -> int:
         """Number of missing cells that are in no total."""
         if self.exposures is not None:
-            return int(self._missing[1].sum())
+            return int(self._missing("all")[1].sum())
         return 0 if self.solved.is_plain else self.fates.totals.n_undetermined
 
     def has_no_total(self, by: By, cells: Which) -> Bools:
@@ -375,7 +378,7 @@ class Information:
         if cells == "fitted" or (self.solved.is_plain and self.exposures is None):
             sizes = {"row": self.shape[0], "column": self.shape[1], "all": 1}
             return np.zeros(sizes[by], bool)
-        missing, has_none = self._missing
+        missing, has_none = self._missing(by)
         axis = {"row": 1, "column": 0, "all": None}[by]
         has_total = (missing & ~has_none).any(axis)
         return np.atleast_1d(missing.any(axis) & ~has_total)
