@@ -17,7 +17,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from support.clusters import local_cluster
+from support.clusters import kill_always, kill_once, local_cluster, slow_copy
 from support.lazy import need_spark
 from support.tables import gamma_table
 
@@ -26,26 +26,6 @@ from a1gm.exceptions import ClusterError, DataError, TableTooLargeError
 
 SAME = 1e-12
 pytestmark = pytest.mark.timeout(90)
-
-
-def slow_copy(block: np.ndarray) -> np.ndarray:
-    time.sleep(0.15)
-    return block
-
-
-def kill_once(block: np.ndarray, mark: str) -> np.ndarray:
-    """Die on the first partition that comes, with everything computed before."""
-    time.sleep(0.05)
-    if block.size and not Path(mark).exists():
-        Path(mark).write_text("dead")
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-def kill_always(block: np.ndarray) -> np.ndarray:
-    if block.size:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block
 
 
 @pytest.mark.cluster
