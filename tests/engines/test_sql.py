@@ -134,6 +134,9 @@ def test_what_has_no_query():
         fit.to_sql("t", dialect="nope")
     with pytest.raises(LabelError, match=r"\['c0'\] are columns of the fit"):
         fit.to_sql("t", dialect="sqlite", others={"c0": "int64"})
+    for others in ({"shop": "integer"}, ["shop"]):
+        with pytest.raises(ParameterError, match="not a mapping of names to types"):
+            fit.to_sql("t", dialect="sqlite", others=others)
     with pytest.raises(ParameterError, match="has no names"):
         a1gm.fit(wide(3)).to_sql("t", dialect="sqlite")
     weighted = a1gm.fit(arrow(wide(3)), weights=np.ones((40, 3)))

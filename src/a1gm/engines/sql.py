@@ -89,9 +89,15 @@ def _table(
         raise LabelError(
             f"{repeated} are columns of the fit; others= are further ones."
         )
-    schema = {**others, **dict.fromkeys(names, "float64")}
     options = ColumnOptions(columns=list(names))
-    unbound = ibis.table(schema, name=table)
+    try:
+        schema = {**others, **dict.fromkeys(names, "float64")}
+        unbound = ibis.table(schema, name=table)
+    except (TypeError, ibis.common.annotations.ValidationError) as error:
+        raise ParameterError(
+            f"others={others!r} is not a mapping of names to types of Ibis, such as "
+            '{"shop": "string", "id": "int64"}.'
+        ) from error
     return LazyTable.of(unbound, options, is_fenced=dialect in FENCED)
 
 
