@@ -49,6 +49,8 @@ def test_the_page_has_totals_factors_and_the_worst_cells(interactions):
             assert f'data-value="{value!r}"' in page
     for margin in fit.margins:
         assert f"<caption>{' × '.join(margin)}</caption>" in page
+    share_a_key = sum(map(len, fit.margins)) > len(KEYS)
+    assert ("one choice of many" in page) == share_a_key
     assert page.count("<figure>") == 3 + len(fit.margins) + 1
     cells = fit._observed
     worst = int(np.abs(cells.residuals("pearson")).argmax())

@@ -163,6 +163,7 @@ class Margins:
             "exposure": "yes" if fit._cells.exposed else "",
             "weights": "yes" if is_weighted and not fit._cells.exposed else "",
             "margins": "yes",
+            "overlap": "yes" if sum(map(len, fit.margins)) > len(fit.modes) else "",
             **dict.fromkeys(("below", "blocks", "uncompared", "odd", "cut"), ""),
         }
 

@@ -133,6 +133,7 @@ def _of_table(findings: Findings) -> tuple[dict[str, str], dict[str, str]]:
         **_counts(findings),
         "why_not_sure": findings.why_not_sure,
         "margins": "",
+        "overlap": "",
     }
     misfits = tables.misfit_table(findings)
     values = {
