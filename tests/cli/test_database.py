@@ -115,7 +115,7 @@ def test_what_databases_do_not_have(tmp_path):
     done = run("fit", url, "b.csv", "-o", out, code=2)
     assert "Name one table of a database" in done.stderr
     done = run("fit", url, "-o", tmp_path / "results", code=2)
-    assert "/nowhere.ddb does not exist" in done.stderr
+    assert "a1gm: duckdb:///nowhere.ddb does not exist" in done.stderr
     done = run("scale", url, "-o", out, "--row-totals", "a.csv", code=2)
     assert done.stderr
     done = run("fit", "nope://somewhere::sales", "-o", tmp_path / "results", code=1)

@@ -115,7 +115,7 @@ def _connect(scheme: str, place: str) -> tuple[list[str], Any, Any]:
         is_relative = not Path(place).exists() and Path(place.lstrip("/")).exists()
         place = place.lstrip("/") if is_relative else place
         if not Path(place).is_file():
-            raise missing_file(place)
+            raise missing_file(f"{scheme}://{place}")
     if scheme == "duckdb":  # Ibis does not read every release of it
         duckdb = require("duckdb", "duckdb", "Reading this database")
         con = duckdb.connect(place, read_only=True)
