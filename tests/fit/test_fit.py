@@ -280,3 +280,12 @@ def test_a_table_that_was_changed_after_the_fit(change, what, read_before, asked
         again = pickle.loads(pickle.dumps(fit))
         assert np.isnan(again.divergence)
         np.testing.assert_array_equal(again.col_factor, fit.col_factor)
+
+
+@pytest.mark.parametrize("make", [np.array, np.ma.array, pd.DataFrame])
+def test_an_exposure_that_is_changed_after_the_fit_changes_nothing(make):
+    X = np.array([[1.0, 2.0, nan], [2.0, 3.0, 4.0]])
+    E = make(np.full(X.shape, 2.0))
+    fit, kept = a1gm.fit(X, exposure=E), a1gm.fit(X, exposure=np.full(X.shape, 2.0))
+    E *= 10.0
+    np.testing.assert_array_equal(fit.reconstruct(), kept.reconstruct())

@@ -176,9 +176,22 @@ class Rows(Named):
             for rows, piece in self.in_pieces()
         )
 
+    def kept(self) -> Rows:
+        """The same table, with copies of arrays that can be written to."""
+        parts = [
+            (_kept(values), _kept(mask), validity, offset)
+            for values, mask, validity, offset in self.parts
+        ]
+        return replace(self, parts=parts)
+
     def observed_as_ones(self) -> Rows:
         """The same holes, with 1 in every observed cell."""
         return table_of(np.where(np.isnan(self.cells), np.nan, 1.0))
+
+
+def _kept(array: Any) -> Any:
+    is_open = array is not None and array.flags.writeable
+    return array.copy() if is_open else array
 
 
 def table_of(values: AnyArray) -> Rows:

@@ -50,6 +50,8 @@ def with_weights(
             full = table_of(np.broadcast_to(V.cells, (rows.n_rows, rows.n_cols)))
             labels = {"row_labels": rows.row_labels, "col_labels": rows.col_labels}
             V = replace(full, name=name, **labels)
+        elif is_observed and name == "exposure":
+            V = V.kept()  # it is read again for what is filled later
         if not is_observed and not all(
             ((v >= 0.0) & (v < np.inf)).all() for _, v in V.in_pieces()
         ):

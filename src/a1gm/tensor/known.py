@@ -34,6 +34,7 @@ PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
+MOST_NUMBERS = 1 << 20  # in all of them together
 NULL = 1e-8  # products with null vectors that are only rounding
 MOST_PRODUCTS = 20_000
 MOST_CUBES = 40  # of every cell that are looked at
@@ -259,7 +260,8 @@ class Known:
         _, number = distinct_rows(both, *self._sizes)
         is_driven = np.isin(number[:n], number[n:])
         found[is_driven & (found != FINITE)] = ZERO
-        for k in np.flatnonzero(found == UNDETERMINED)[:MOST_PROGRAMS]:
+        most = min(MOST_PROGRAMS, MOST_NUMBERS // (self._A.nnz + self._Z.nnz))
+        for k in np.flatnonzero(found == UNDETERMINED)[:most]:
             up, down = (self._can_move(rows[[k]], sign) for sign in (1.0, -1.0))
             if not (up and down):
                 found[k] = UNBOUNDED if up else ZERO
