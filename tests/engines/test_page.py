@@ -28,7 +28,9 @@ def example(word: str) -> str:
 def test_ibis_on_postgres():
     pytest.importorskip("ibis", reason="Ibis is not installed")
     how = postgres()
+    clear = "DROP TABLE IF EXISTS sales CASCADE"
     with connected() as con:
+        con.execute(clear)
         con.execute("CREATE TABLE sales (shop TEXT, mon FLOAT8, tue FLOAT8)")
         con.cursor().executemany("INSERT INTO sales VALUES (%s, %s, %s)", SALES)
     url = "postgres://{user}@{host}:{port}/{database}".format(**how)
@@ -39,6 +41,7 @@ def test_ibis_on_postgres():
     names["con"].disconnect()
     with connected() as con:
         rows = con.execute("SELECT * FROM sales_filled ORDER BY shop").fetchall()
+        con.execute(clear)
     assert rows == [pytest.approx(row) for row in FILLED]
 
 
