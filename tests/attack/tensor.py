@@ -139,13 +139,7 @@ def errors(seed: int) -> dict[str, float]:
 
 def fates(seed: int) -> dict[str, float]:
     """Every missing cell of a small table."""
-    rng = np.random.default_rng(seed)
-    shape = tuple(rng.integers(2, 4, 3)) if seed % 2 else (2, 2, 2)
-    T = rng.integers(1, 9, shape).astype(float)
-    T[rng.random(shape) < rng.choice([0.0, 0.3, 0.6])] = 0.0
-    T[rng.random(shape) < rng.choice([0.3, 0.5])] = np.nan
-    T[0, 0, 0] = 2.0
-    margins = oracle.MARGINS[seed % len(oracle.MARGINS)]
+    T, margins = oracle.small_table(seed)
     expected = oracle.fates(T, margins)
     found = fit(T, margins)
     assert {cell: found.fate(cell) for cell in expected} == expected

@@ -44,6 +44,17 @@ def random_table(rng, shape=None, zeros=0.0, holes=None):
     return T
 
 
+def small_table(seed):
+    """A small table of three modes with holes and zeros, and some margins."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 4, 3)) if seed % 2 else (2, 2, 2)
+    T = rng.integers(1, 9, shape).astype(float)
+    T[rng.random(shape) < rng.choice([0.0, 0.3, 0.6])] = 0.0
+    T[rng.random(shape) < rng.choice([0.3, 0.5])] = np.nan
+    T[0, 0, 0] = 2.0
+    return T, MARGINS[seed % len(MARGINS)]
+
+
 def design(index, shape, margins):
     """Indicators of the levels of every margin, one row per cell."""
     parts = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.tensor_oracle import MARGINS, design, fates
+from support.tensor_oracle import MARGINS, design, fates, small_table
 
 import a1gm
 from a1gm.tensor.known import whole_rank
@@ -17,13 +17,7 @@ def fit(T, margins=None):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_fates_are_those_of_rational_programs(seed):
-    rng = np.random.default_rng(seed)
-    shape = tuple(rng.integers(2, 4, 3)) if seed % 2 else (2, 2, 2)
-    T = rng.integers(1, 9, shape).astype(float)
-    T[rng.random(shape) < rng.choice([0.0, 0.3, 0.6])] = 0.0
-    T[rng.random(shape) < rng.choice([0.3, 0.5])] = np.nan
-    T[0, 0, 0] = 2.0
-    margins = MARGINS[seed % len(MARGINS)]
+    T, margins = small_table(seed)
     found, expected = fit(T, margins), fates(T, margins)
     assert {cell: found.fate(cell) for cell in expected} == expected
     left = {c for c, fate in expected.items() if fate in ("unbounded", "undetermined")}
