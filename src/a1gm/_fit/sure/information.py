@@ -353,14 +353,22 @@ class Information:
 
         Without exposures, totals over the rows need one row of each kind only.
         """
-        n_rows, rows = self.shape[0], self.fates.rows
-        needs_rows = by == "row" or self.exposures is not None
-        patterns, is_zero = rows.read(0, n_rows) if needs_rows else rows.kinds()
-        missing = ~self.patterns.observed_cells(patterns)
-        has_none = self.fates.of_patterns(patterns, is_zero) >= UNBOUNDED
+        if by == "row" or self.exposures is not None:
+            return self._missing_of_rows
+        return self._missing_of(*self.fates.rows.kinds())
+
+    @cached_property
+    def _missing_of_rows(self) -> tuple[Bools, Bools]:
+        n_rows = self.shape[0]
+        missing, has_none = self._missing_of(*self.fates.rows.read(0, n_rows))
         if self.exposures is not None:
             E = self.exposures.rows(slice(0, n_rows))
-            has_none = (has_none | np.isnan(E)) & (E != 0.0)
+            has_none = (has_none | (missing & np.isnan(E))) & (E != 0.0)
+        return missing, has_none
+
+    def _missing_of(self, patterns: Any, is_zero: Any) -> tuple[Bools, Bools]:
+        missing = ~self.patterns.observed_cells(patterns)
+        has_none = self.fates.of_patterns(patterns, is_zero) >= UNBOUNDED
         return missing, missing & has_none
 
     def n_without_value(self) -> int:
