@@ -26,9 +26,9 @@ def test_lists_of_cells(seed):
     level, starts, rng = cells(seed)
     v = rng.uniform(0.5, 2.0, level.shape[1]) if seed % 2 else None
     t, s = rng.uniform(0.5, 2.0, starts[-1]), rng.uniform(1.0, 2.0, level.shape[1])
-    f, margins = native.fit_cells(level, starts, v, t, 2)
+    f, margins = native.fit_cells(level, None, starts, v, t, 2)
     for found, expected in zip(
-        (f, margins), reference.fit_cells(level, starts, v, t, 1), strict=True
+        (f, margins), reference.fit_cells(level, None, starts, v, t, 1), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=SAME)
     np.testing.assert_allclose(
@@ -40,8 +40,8 @@ def test_lists_of_cells(seed):
     both = []
     for kernel in (native, reference):
         scaled = np.ones(starts[-1])
-        kernel.scale_cells(level, starts, v, sums, scaled, 1e-12, 50, 60, 1)
-        both.append(kernel.fit_cells(level, starts, v, scaled, 1)[0])
+        kernel.scale_cells(level, None, starts, v, sums, scaled, 1e-12, 50, 60, 1)
+        both.append(kernel.fit_cells(level, None, starts, v, scaled, 1)[0])
     np.testing.assert_allclose(*both, rtol=1e-10)
 
 
@@ -59,3 +59,29 @@ def test_bits_of_fibres(n_cols):
             for kernel in (native, reference)
         )
         np.testing.assert_allclose(found, expected, rtol=SAME)
+
+
+def test_fibres_are_lists_of_their_cells():
+    rng = np.random.default_rng(3)
+    n, m, k = 6, 5, 7
+    starts = np.cumsum([0, n * m, n * k, m * k])
+    i, j = np.indices((n, m)).reshape(2, -1)
+    level = np.array([i * m + j, i * k, j * k]) + starts[:-1, None]
+    level, step = level.astype(np.int32), np.array([0, 1, 1])
+    v = (rng.random(n * m * k) < 0.8) * 1.0
+    s = rng.uniform(1.0, 2.0, len(v)) * v
+    along = np.multiply.outer(step, np.arange(k))[:, None, :]
+    listed = (level[:, :, None] + along).reshape(3, -1).astype(np.int32)
+    sums = sum(np.bincount(row, s, starts[-1]) for row in listed)
+    for kernel in (native, reference):
+        found = []
+        for own in ((level, step), (listed, None)):
+            t = np.ones(starts[-1])
+            n_sweeps, margins = kernel.scale_cells(
+                *own, starts, v, sums, t, 1e-12, 50, 60, 2
+            )
+            f, again = kernel.fit_cells(*own, starts, v, t, 2)
+            np.testing.assert_allclose(margins, again, rtol=SAME)
+            found.append([n_sweeps, *f, *margins])
+        np.testing.assert_allclose(*found, rtol=1e-12)
+        np.testing.assert_allclose(found[0][-len(sums) :], sums, rtol=1e-11)

@@ -29,9 +29,10 @@ def large(rng, shape, holes="random", zeros=0.0):
     return T
 
 
-def listed(T):
+def listed(T, interactions=None):
     index = np.nonzero(~np.isnan(T))
-    return a1gm.fit_tensor((index, T[index], T.shape), on_undetermined="ignore")
+    cells = index, T[index], T.shape
+    return a1gm.fit_tensor(cells, interactions, on_undetermined="ignore")
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.2])
@@ -63,6 +64,41 @@ def test_an_array_is_not_listed_before_that_is_needed():
     errors = found.uncertainty().standard_error((0, np.arange(50), 0))
     expected = listed(T).uncertainty().standard_error((0, np.arange(50), 0))
     np.testing.assert_allclose(errors, expected, rtol=1e-8)
+
+
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+TRIPLES = [(0, 1, 2), (0, 1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+@pytest.mark.parametrize("holes", ["random", "spans", 0, 1])
+@pytest.mark.parametrize(
+    ("shape", "margins"), [((21, 23, 19), PAIRS), ((12, 9, 8, 7), TRIPLES)]
+)
+def test_an_array_has_the_fit_of_its_cells_with_overlapping_margins(
+    shape, margins, holes, zeros, tmp_path
+):
+    T = large(np.random.default_rng(len(shape)), shape, holes, zeros)
+    found = a1gm.fit_tensor(T, margins, on_undetermined="ignore")
+    expected = listed(T, margins)
+    is_array = isinstance(found._problem, ArrayProblem)
+    if holes != "random":  # leaves levels without cells
+        assert not is_array
+    elif zeros == 0.0:
+        assert is_array
+    assert found.certificate <= 1e-10
+    bound = 2.0 * (found.cell_error + expected.cell_error)
+    np.testing.assert_allclose(
+        found.reconstruct(), expected.reconstruct(), rtol=max(bound, 1e-12)
+    )
+    assert found.n_undetermined == expected.n_undetermined
+    assert found.n_free == expected.n_free
+    assert found.divergence == pytest.approx(expected.divergence, rel=1e-9)
+    found.save(tmp_path / "fit.a1gm")
+    again = a1gm.load(tmp_path / "fit.a1gm")
+    np.testing.assert_allclose(
+        again.reconstruct(), found.reconstruct(), rtol=1e-13, atol=0.0
+    )
 
 
 def test_parts_without_ties_are_left_to_the_list():

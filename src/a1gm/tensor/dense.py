@@ -1,13 +1,15 @@
-"""Rank 1 of a large array on the bits of its holes, without a list of its cells.
+"""Large arrays without a list of their cells.
 
-The pass of two ways over the fibres along the last mode gives their sums, those of the
-last mode's levels, and one bit per cell. In a sweep, the bits turn the last factor into
-a number per fibre, the other modes are scaled on the table of fibres, and the bits turn
-the fibres back into sums of the last mode's levels. A mode that no hole touches is
-summed out: its factor is its sums.
+Where every margin is a set of modes, the cells are scaled as they lie, missing ones
+with weight 0. Rank 1 needs the bits of the holes alone: the pass of two ways over the
+fibres along the last mode gives their sums, those of the last mode's levels, and one
+bit per cell. In a sweep, the bits turn the last factor into a number per fibre, the
+other modes are scaled on the table of fibres, and the bits turn the fibres back into
+sums of the last mode's levels. A mode that no hole touches is summed out: its factor is
+its sums.
 
-Everything here is proved, or left to the list of cells: that positive cells tie all
-levels together, the certificate, the bound on the cells.
+Everything here is proved, or left to the list of cells: that positive cells decide all
+others, the certificate, the bound on the cells of rank 1.
 """
 
 from __future__ import annotations
@@ -21,31 +23,69 @@ import numpy as np
 
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.bits import pack_bits
-from a1gm._base.types import Bools, Floats, Words
+from a1gm._base.types import Floats, Words
 from a1gm._kernel import kernel, threads_for
 from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import CELLS_RIGHT
-from a1gm.tensor.known import Known
+from a1gm.tensor.known import Known, n_parameters, whole_rank
 from a1gm.tensor.mend import WEAK, error_left, estimate, is_small, with_error
-from a1gm.tensor.problem import ArrayProblem, Problem
+from a1gm.tensor.problem import ArrayProblem, Levels, Problem
 from a1gm.tensor.read import FAR, Cells
 from a1gm.tensor.solve import PATIENCE, Eliminated, Solved
 
-FIRST = 4096  # sets of bits that usually join all others
 SETTLED = 4  # sweeps before the rate is looked at
 INNER = 2  # sweeps over the table of fibres for one over the bits
 
 
 def fit_array(
-    cells: Cells, options: FitOptions
+    cells: Cells, levels: Sequence[Levels], options: FitOptions
 ) -> tuple[Problem, Known, Solved] | None:
-    """The optimum of an array with a factor per mode; None where the list decides."""
-    found = _Array(cells, options).solve()
+    """The optimum of an array; None where the list of its cells decides.
+
+    That is where margins of single modes are beside others: their levels may be twins.
+    """
+    groups = [own.margin for own in levels]
+    found: tuple[Problem, Solved] | None = None
+    if 1 < len(cells.shape) == sum(map(len, groups)):
+        found = _Array(cells, options).solve()
+    elif len(groups) > 2 and min(map(len, groups)) > 1:
+        found = _scale_cells(cells, levels, options)
     if found is None or not (found[1].cell_error or 0.0) <= CELLS_RIGHT:
         return None
-    problem, solved = found
-    rank = sum(cells.shape) - len(cells.shape) + 1
-    return problem, Known(problem, rank), solved
+    return found[0], Known(found[0], n_parameters(groups, cells.shape)), found[1]
+
+
+def _scale_cells(
+    cells: Cells, levels: Sequence[Levels], options: FitOptions
+) -> tuple[Problem, Solved] | None:
+    """Scale all cells of an array, those that are missing with weight 0."""
+    T, shape = cells.numbers, cells.shape
+    groups, modes = [own.margin for own in levels], range(len(shape))
+    if whole_rank(cells, groups, pack_bits((T > 0.0).reshape(-1, shape[-1]))) is None:
+        return None
+    seen = ~np.isnan(T)
+    v = np.where(seen, T, 0.0)
+    sums = np.concatenate(
+        [v.sum(axis=tuple(set(modes) - set(group))).ravel() for group in groups]
+    )
+    if not (_is_plain(float(sums.min())) and _is_plain(float(sums.max()))):
+        return None
+    problem = ArrayProblem(cells, levels, sums, options.n_threads)
+    if is_small(problem):
+        return None
+    v[...] = seen
+    first = list(np.indices((*shape[:-1], 1), np.int64).reshape(len(shape), -1))
+    level = [own.numbers(first) for own in levels] + problem.starts[:-1, None]
+    step = np.array([int(modes[-1] in group) for group in groups])
+    t, threads = np.ones(len(sums)), threads_for(T.size, options.n_threads)
+    how = options.tol, options.max_iter, PATIENCE, threads
+    n_iter, margins = kernel.scale_cells(
+        level.astype(np.int32), step, problem.starts, v.ravel(), sums, t, *how
+    )
+    gap = problem.gap(margins)
+    if gap > options.tol:
+        return None
+    return problem, estimate(problem, Solved(t, "scaling", n_iter, gap), margins)
 
 
 class _Array:
@@ -89,12 +129,16 @@ class _Array:
         if of_row is not None:  # such tables do not keep which cells are positive
             cells = self.cells.numbers.reshape(-1, self.shape[-1])
             positive = pack_bits(cells > 0.0)
-        return self._scale(keys) if _are_tied(positive, self.outer) else None
+        return None if self._rank(positive) is None else self._scale(keys)
+
+    def _rank(self, positive: Words) -> int | None:
+        modes = [(k,) for k in range(len(self.shape))]
+        return whole_rank(self.cells, modes, positive)
 
     def _problem(self) -> ArrayProblem:
-        return ArrayProblem(
-            self.cells, np.concatenate(self.sums), self.options.n_threads
-        )
+        levels = [Levels((k,), (n,)) for k, n in enumerate(self.shape)]
+        sums = np.concatenate(self.sums)
+        return ArrayProblem(self.cells, levels, sums, self.options.n_threads)
 
     # ---------------------------------------------------------- modes without holes
     def _without(self, mode: int, small: Floats) -> tuple[ArrayProblem, Solved] | None:
@@ -114,7 +158,7 @@ class _Array:
     def _two_ways(self) -> tuple[ArrayProblem, Solved] | None:
         """The engine of two ways."""
         table, options = self.cells.numbers, self.options
-        if not _are_tied(pack_bits(table > 0.0), self.outer):
+        if self._rank(pack_bits(table > 0.0)) is None:
             return None
         fit = fit_rows(
             table_of(table), replace(options, on_undetermined="ignore"), policy=None
@@ -214,41 +258,3 @@ def _contracted(reach: Floats, t: Sequence[Floats], mode: int) -> Floats:
         if k != mode:
             reach = np.tensordot(reach, t[k], axes=(k, 0))
     return reach
-
-
-# --------------------------------------------------------------------------- all tied
-def _are_tied(bits: Words, outer: Sequence[int]) -> bool:
-    """Whether positive cells tie all levels of every mode; every level has some.
-
-    Levels of the last mode that share a fibre are tied. Once they are one class, the
-    mode drops out, and the question is the same for the table of fibres with cells.
-    """
-    for n in reversed(outer):
-        if not _is_one_class(bits):
-            return False
-        bits = pack_bits(_any_bit(bits).reshape(-1, n))
-    return True
-
-
-# By columns, of which there are few: NumPy is slow along short rows.
-def _any_bit(sets: Words) -> Bools:
-    return np.asarray(reduce(np.bitwise_or, sets.T) != 0)
-
-
-def _union(sets: Words) -> Words:
-    return np.array([np.bitwise_or.reduce(column) for column in sets.T])
-
-
-def _is_one_class(sets: Words) -> bool:
-    """Whether sets of bits that overlap join into one with all bits of all sets."""
-    whole = _union(sets)
-    some = sets[:FIRST]
-    reached = some[int(np.bitwise_count(some).sum(axis=1).argmax())]
-    while (reached != whole).any():
-        joined = reached | _union(some[_any_bit(some & reached)])
-        if (joined == reached).all():
-            if some is sets:
-                return False
-            some = sets
-        reached = joined
-    return True

@@ -100,11 +100,12 @@ def fit_cells(
 ) -> TensorFit:
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
-    levels = tuple(Levels.of(group, cells) for group in groups)
+    levels = tuple(Levels.every(group, cells.shape) for group in groups)
     found, exponent = None, 0
-    if cells.positions is None and len(groups) == sum(map(len, groups)) > 1:
-        found = fit_array(cells, options)
+    if cells.positions is None:
+        found = fit_array(cells, levels, options)
     if found is None:
+        levels = tuple(own.where(cells.index) for own in levels)
         problem, exponent = problem_of(cells, levels, options.n_threads)
         is_large = len(problem.sums) > MOST_EXACT and problem.level.shape[0] > 1
         known = Known(problem, whole_rank(cells, groups) if is_large else None)

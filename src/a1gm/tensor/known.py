@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations, product
 from typing import Any
 
@@ -25,9 +25,10 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lsmr
 
-from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.bits import pack_bits
+from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm.tensor.problem import Margin, Problem
+from a1gm.tensor.problem import DENSE, Margin, Problem
 from a1gm.tensor.reduce import distinct_rows, number_rows
 
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
@@ -296,27 +297,42 @@ class Known:
         return rank + n_levels - n_classes
 
 
-def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
+def whole_rank(
+    cells: Any, groups: Sequence[Margin], bits: Words | None = None
+) -> int | None:
     """Rank of the design, if cubes of positive cells decide every cell of a table.
 
-    No margin has all modes, so the logarithm of a corner of a cube is an alternating
-    sum of those of its other corners, whatever the margins. None where cubes prove
-    nothing: then the design decides.
+    ``bits`` are the positive cells, a row per fibre along the last mode. No margin has
+    all modes of a cube, so the logarithm of a corner is an alternating sum of those of
+    its other corners: a fibre that shares a level of the last mode with the others of a
+    cube gets all levels that those have. None where cubes prove nothing: then the
+    design decides.
     """
-    if cells.is_sparse or min(cells.shape) < 2:
+    *outer, last = shape = cells.shape
+    if min(shape) < 2:
         return None
-    known = np.zeros(cells.shape, bool)
-    known[cells.index] = cells.values > 0.0
+    if bits is None:
+        if math.prod(shape) > DENSE * len(cells.values):
+            return None
+        positive = np.zeros(shape, bool)
+        positive[cells.index] = cells.values > 0.0
+        bits = pack_bits(positive.reshape(-1, last))
+    # Words first: NumPy is slow along short rows.
+    known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
+    every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
     random = np.random.default_rng(0)
-    axes = range(len(cells.shape))
-    corners = list(product((0, 1), repeat=len(axes)))[1:]
+    n = max(map(len, groups))  # modes of a cube beside the last one
+    corners = np.array(list(product((0, 1), repeat=n))[1:])
     for _ in range(MOST_CUBES):
-        if known.all():
-            return n_parameters(groups, cells.shape)
-        steps = random.integers(1, cells.shape)
-        known |= np.logical_and.reduce(
-            [np.roll(known, steps * corner, axes) for corner in corners]
+        if (known == every).all():
+            return n_parameters(groups, shape)
+        axes = random.choice(len(outer), n, replace=False)
+        steps = random.integers(1, np.array(outer)[axes])
+        moved = reduce(
+            np.bitwise_and, (np.roll(known, c * steps, axes + 1) for c in corners)
         )
+        closes = np.bitwise_or.reduce(known & moved, axis=0) != 0
+        known = known | moved * closes
     return None
 
 

@@ -40,19 +40,20 @@ class Levels:
     codes: Ints | None = None
 
     @classmethod
-    def of(cls, margin: Margin, cells: Any) -> Levels:
-        """The levels of a margin that cells have."""
-        lengths = tuple(cells.shape[k] for k in margin)
+    def every(cls, margin: Margin, shape: Sequence[int]) -> Levels:
+        """All combinations of the modes of a margin."""
+        lengths = tuple(shape[k] for k in margin)
         if math.prod(lengths) > np.iinfo(np.int64).max:
             raise TableTooLargeError(
                 f"The margin of modes {', '.join(map(str, margin))} has more "
                 "combinations than 64-bit numbers. Name fewer modes that act together."
             )
-        every = cls(margin, lengths)
-        return every if len(margin) == 1 else every.where(cells.index)
+        return cls(margin, lengths)
 
     def where(self, cells: Sequence[Ints]) -> Levels:
-        """Only the combinations that these cells have."""
+        """Only the combinations that cells have; all levels of a single mode."""
+        if len(self.margin) == 1:
+            return self
         numbers, n = self.numbers(cells), math.prod(self.lengths)
         if n <= DENSE * len(numbers):
             codes = np.flatnonzero(np.bincount(numbers, minlength=n))
@@ -185,7 +186,7 @@ class Problem:
     def fitted(self, t: Floats) -> tuple[Floats, Floats]:
         """The fitted cells of factors, and their sums by level."""
         found: tuple[Floats, Floats] = kernel.fit_cells(
-            self.level, self.starts, self.v, t, self.threads
+            self.level, None, self.starts, self.v, t, self.threads
         )
         return found
 
@@ -226,19 +227,21 @@ class Problem:
 
 
 class ArrayProblem(Problem):
-    """The problem of a large array with a factor per mode, listed only if needed."""
+    """The problem of a large array whose levels all have cells, listed if needed."""
 
-    def __init__(self, cells: Any, sums: Floats, n_threads: int | None) -> None:
-        starts = np.concatenate([[0], np.cumsum(cells.shape)])
-        longest = math.prod(cells.shape) // min(cells.shape)
+    def __init__(
+        self, cells: Any, levels: Sequence[Levels], sums: Floats, n_threads: int | None
+    ) -> None:
+        sizes = [own.size for own in levels]
         self.__dict__.update(
             cells=cells,
+            levels=levels,
             v=None,
-            starts=starts,
+            starts=np.concatenate([[0], np.cumsum(sizes)]),
             n_threads=n_threads,
             sums=sums,
-            has_cells=np.ones(int(starts[-1]), bool),
-            rounding=_rounding(longest),
+            has_cells=np.ones(sum(sizes), bool),
+            rounding=_rounding(math.prod(cells.shape) // min(sizes)),
         )
 
     @cached_property
@@ -257,9 +260,9 @@ class ArrayProblem(Problem):
     @cached_property
     def level(self) -> SmallInts:
         """Levels of the cells in every group."""
-        index = self.__dict__["cells"].index
-        levels = [k + a for k, a in zip(index, self.starts, strict=False)]
-        return np.array(levels, np.int32)
+        index, levels = self.__dict__["cells"].index, self.__dict__["levels"]
+        found = [own.numbers(index) for own in levels]
+        return np.array(found + self.starts[:-1, None], np.int32)
 
 
 def _rounding(longest: float) -> float:

@@ -25,7 +25,7 @@ from a1gm.exceptions import (
     ParameterError,
     WeightsError,
 )
-from a1gm.tensor.problem import DENSE, Levels, Margin, Problem
+from a1gm.tensor.problem import Levels, Margin, Problem
 from a1gm.tensor.reduce import distinct_rows, number_rows
 
 MOST_MODES = 32
@@ -129,11 +129,6 @@ class Cells:
     def position(self, at: int) -> tuple[int, int]:
         """Row and column of a cell in the list."""
         return at, 0
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether far more cells are missing than observed."""
-        return math.prod(self.shape) > DENSE * len(self.values)
 
     @property
     def weights_or_ones(self) -> Floats:

@@ -79,7 +79,7 @@ def parts_from_arrays(
     cells = Cells(tuple(index), values, shape, modes, labels, weights, is_exposed)
     groups = margins_of([tuple(group) for group in content["margins"]], range(n))
     _need([list(group) for group in groups] == content["margins"], "margins")
-    levels = tuple(Levels.of(group, cells) for group in groups)
+    levels = tuple(Levels.every(group, shape).where(cells.index) for group in groups)
     problem, exponent = problem_of(cells, levels, None)
     solved = from_arrays("solved", Solved, content, arrays)
     check_solution(solved)

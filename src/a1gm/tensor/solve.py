@@ -62,13 +62,13 @@ def _iterate(
     p: Problem, tol: float, max_iter: int
 ) -> tuple[Floats, Solver, int, float | None]:
     t = np.where(p.has_cells, 1.0, 0.0)
-    n_iter, _ = kernel.scale_cells(
-        p.level, p.starts, p.v, p.sums, t, tol, max_iter, PATIENCE, p.threads
+    n_iter, margins = kernel.scale_cells(
+        p.level, None, p.starts, p.v, p.sums, t, tol, max_iter, PATIENCE, p.threads
     )
-    f, margins = p.fitted(t)
     gap = p.gap(margins)
     if gap <= tol:
         return t, "scaling", n_iter, None
+    f, _ = p.fitted(t)
     steps = _Steps(p, tol, max_iter - n_iter)
     while gap > tol and steps.left > 0:
         d = steps.step(f, margins, gap)

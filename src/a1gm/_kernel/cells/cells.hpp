@@ -1,5 +1,6 @@
-// Tables of any number of modes as a list of cells: fitted cell c is
-// v[c] * product over the groups g of t[level[g][c]].
+// Tables of any number of modes: fitted cell c is v[c] * product over the groups g of
+// t[level of c in g]. Cells are listed one by one, or as the fibres of an array along its
+// last mode, whose missing cells have v = 0.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +9,24 @@
 namespace a1gm {
 
 // Levels are positions in one vector for all groups; those of group g lie from
-// starts[g] to starts[g + 1].
+// starts[g] to starts[g + 1]. Those of a fibre are those of its first cell.
 struct Cells {
   const int32_t* level;  // group after group
-  int64_t n_cells;
+  int64_t n_fibres;
   int n_groups;
   const int64_t* starts;
-  const double* v;  // null for ones
-  const int32_t* of(int g) const { return level + g * n_cells; }
+  const double* v;               // null for ones
+  int64_t length = 1;            // of a fibre
+  const int64_t* step = nullptr;  // of levels along a fibre, 0 or 1 by group
+  const int32_t* of(int g) const { return level + g * n_fibres; }
   int64_t n_levels() const { return starts[n_groups]; }
 };
 
-struct Swept {
-  int64_t n_sweeps;
-  double gap;
-};
-
 // Scales one group after the other until all margins are within tol of the sums, or
-// the measured rate says that more than `patience` sweeps are needed.
-Swept scale_cells(const Cells& cells, const double* sums, double* t, double tol,
-                  int64_t max_sweeps, int64_t patience, int n_threads);
+// the measured rate says that more than `patience` sweeps are needed. Returns the number
+// of sweeps; `margins` are those of the scaled t.
+int64_t scale_cells(const Cells& cells, const double* sums, double* t, double* margins,
+                    double tol, int64_t max_sweeps, int64_t patience, int n_threads);
 
 // The fitted cells, and their sums by level.
 void fit_cells(const Cells& cells, const double* t, double* f, double* margins,

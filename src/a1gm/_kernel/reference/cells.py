@@ -1,13 +1,15 @@
-"""Lists of cells of tables with any number of modes.
+"""Cells of tables with any number of modes: a list of them, or of fibres of an array.
 
 A fitted cell is ``v`` times the product of the factors ``t`` of its levels, one of each
 group; levels are positions in one vector, those of group g from ``starts[g]`` on.
+Along a fibre, the levels of group g grow by ``step[g]``.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +19,15 @@ SETTLED = 4  # sweeps before the rate is looked at
 
 
 def fit_cells(
-    level: SmallInts, starts: Ints, v: Floats | None, t: Floats, n_threads: int
+    level: SmallInts,
+    step: Ints | None,
+    starts: Ints,
+    v: Floats | None,
+    t: Floats,
+    n_threads: int,
 ) -> tuple[Floats, Floats]:
     """Return the fitted cells, and their sums by level."""
+    level = _of_cells(level, step, v)
     f = np.ones(level.shape[1]) if v is None else v.copy()
     for of_cell in level:
         f *= t[of_cell]
@@ -35,6 +43,7 @@ def multiply_cells(
 
 def scale_cells(
     level: SmallInts,
+    step: Ints | None,
     starts: Ints,
     v: Floats | None,
     sums: Floats,
@@ -43,9 +52,10 @@ def scale_cells(
     max_sweeps: int,
     patience: int,
     n_threads: int,
-) -> tuple[int, float]:
-    """Scale t in place, one group after the other; sweeps, and the last mismatch."""
-    f, _ = fit_cells(level, starts, v, t, 1)
+) -> tuple[int, Floats]:
+    """Scale t in place, one group after the other; sweeps, and the sums by level."""
+    level = _of_cells(level, step, v)
+    f, _ = fit_cells(level, None, starts, v, t, 1)
     gap = math.inf
     for sweep in range(1, max_sweeps + 1):
         gap, before = 0.0, gap
@@ -65,7 +75,16 @@ def scale_cells(
                 break
             if sweep + math.log(tol / gap) / math.log(rate) > patience:
                 break
-    return sweep, gap
+    return sweep, fit_cells(level, None, starts, v, t, 1)[1]
+
+
+def _of_cells(level: SmallInts, step: Ints | None, v: Any) -> SmallInts:
+    """Levels of cells, where those of fibres may be given."""
+    if step is None:
+        return level
+    along = np.multiply.outer(step, np.arange(len(v) // level.shape[1]))
+    found = level[:, :, None] + along[:, None, :]
+    return np.asarray(found.reshape(len(level), -1), np.int32)
 
 
 def _sums(level: SmallInts, starts: Ints, f: Floats) -> Floats:
