@@ -65,7 +65,8 @@ def test_cubes_prove_what_the_design_says(margins, zeros):
     T[0, 0] = np.nan  # nothing of this pair of levels is left
     index = np.nonzero(~np.isnan(T))
     cells = Cells(index, T[index], T.shape, (0, 1, 2), (None,) * 3)
-    assert whole_rank(cells, margins) is None
+    rank = np.linalg.matrix_rank(design(index, T.shape, margins))
+    assert whole_rank(cells, margins) == (rank if max(map(len, margins)) == 1 else None)
 
 
 def test_zeros_at_the_boundary_of_a_large_table_are_given_up():

@@ -51,8 +51,9 @@ def test_coordinates_of_pydata_are_a_list_of_cells():
             NotNumericError, match=r"zeros or missing.*fill_value=np.na"
         ):
             a1gm.fit_tensor(absent)
-    with pytest.raises(NotNumericError, match=r"fit\.predict\(indices\)"):
-        fit.impute(stored)
+    for given in (stored, (np.nonzero(T > 0), T[T > 0])):
+        with pytest.raises(DataError, match=r"fit\.predict fills"):
+            fit.impute(given)
 
 
 @pytest.mark.parametrize("make", [coo_array, coo_matrix, csr_array])
@@ -88,7 +89,7 @@ def test_the_input_is_not_modified():
         ([[1.0, 2.0], [3.0]], DataError, "different lengths"),
         ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) is listed"),
         ((([0, -1], [1, 1]), [1.0, 2.0]), DataError, "at least 0"),
-        ((([0], [1, 1]), [1.0, 2.0]), DataError, "lengths 1, 2"),
+        ((([0], [1, 1]), [1.0, 2.0]), DataError, "one per cell"),
         ((([5], [1]), [1.0], (2, 2)), DataError, r"shape is \(2, 2\)"),
     ],
 )

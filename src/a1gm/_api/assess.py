@@ -28,8 +28,7 @@ from a1gm._rows.rows import Rows, check_values
 from a1gm._rows.weights import Weighting, weights_or_exposure, with_weights
 from a1gm.exceptions import A1gmError, DataError, Option, ParameterError
 from a1gm.tensor.assess import assess_margins
-from a1gm.tensor.long import cells_of_long
-from a1gm.tensor.read import read_cells
+from a1gm.tensor.read import cells_of_long, read_cells
 
 Hide: TypeAlias = float | Literal["last"]
 METHODS = "rank 1", "column means", "row means", "overall mean", "last value"

@@ -112,7 +112,7 @@ def fit_long(
     cells = read_long(frame, keys, value, weighting, negatives)
     if cells.more:
         from a1gm.tensor.fit import fit_cells
-        from a1gm.tensor.long import cells_of_long
+        from a1gm.tensor.read import cells_of_long
 
         if negatives == "allow":
             raise ParameterError(

@@ -10,8 +10,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits
 from a1gm._fit.save import KIND, KIND_OF_MANY, Readers, fit_from_arrays, read_model
 from a1gm.engines.lazy import LAZY_FRAMES
-from a1gm.tensor.result import TensorFit
-from a1gm.tensor.save import KIND_OF_TENSOR, parts_from_arrays
+from a1gm.tensor.result import KIND_OF_TENSOR, TensorFit
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -50,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     readers: Readers = {
         KIND: _fit_of,
         KIND_OF_MANY: ManyFits._from_arrays,
-        KIND_OF_TENSOR: lambda *parts: TensorFit(**parts_from_arrays(*parts)),
+        KIND_OF_TENSOR: TensorFit._from_arrays,
     }
     return read_model(path, readers)
 

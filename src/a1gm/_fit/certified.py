@@ -15,16 +15,12 @@ class Certified(Summarised, ABC):
     """A fit with a certificate; base of the fits."""
 
     tol: float
+    _found: Any  # what the solver returned: its name, iterations and gap
     _sums_in_words = "row and column sums"  # what is fitted, in words
 
     def _column_names(self) -> Names:
         """Names of the columns of a table that has columns."""
         raise NotImplementedError
-
-    @property
-    @abstractmethod
-    def _found(self) -> Any:
-        """What the solver returned: its name, iterations and gap."""
 
     @property
     def solver(self) -> Solver:

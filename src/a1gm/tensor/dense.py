@@ -15,7 +15,7 @@ others, the certificate, the bound on the cells of rank 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -23,14 +23,14 @@ import numpy as np
 
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.bits import pack_bits
-from a1gm._base.types import Floats, Words
+from a1gm._base.types import Floats, Ints, Words
 from a1gm._kernel import kernel, threads_for
 from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import CELLS_RIGHT
-from a1gm.tensor.known import Known, n_parameters, whole_rank
-from a1gm.tensor.mend import WEAK, error_left, estimate, is_small, with_error
-from a1gm.tensor.problem import ArrayProblem, Levels, Problem
+from a1gm.tensor.known import n_parameters, whole_rank
+from a1gm.tensor.problem import MOST_DENSE, Levels, gap_of
 from a1gm.tensor.read import FAR, Cells
+from a1gm.tensor.settle import WEAK, error_left, estimate, rounding_of, with_error
 from a1gm.tensor.solve import PATIENCE, Eliminated, Solved
 
 SETTLED = 4  # sweeps before the rate is looked at
@@ -39,153 +39,138 @@ INNER = 2  # sweeps over the table of fibres for one over the bits
 
 def fit_array(
     cells: Cells, levels: Sequence[Levels], options: FitOptions
-) -> tuple[Problem, Known, Solved] | None:
+) -> Solved | None:
     """The optimum of an array; None where the list of its cells decides.
 
     That is where margins of single modes are beside others: their levels may be twins.
     """
-    groups = [own.margin for own in levels]
-    found: tuple[Problem, Solved] | None = None
+    groups, found = [own.margin for own in levels], None
     if 1 < len(cells.shape) == sum(map(len, groups)):
         found = _Array(cells, options).solve()
     elif len(groups) > 2 and min(map(len, groups)) > 1:
         found = _scale_cells(cells, levels, options)
-    if found is None or not (found[1].cell_error or 0.0) <= CELLS_RIGHT:
+    if found is None or not (found.cell_error or 0.0) <= CELLS_RIGHT:
         return None
-    return found[0], Known(found[0], n_parameters(groups, cells.shape)), found[1]
+    return replace(found, rank=n_parameters(groups, cells.shape))
+
+
+def _positive_bits(cells: Cells) -> Words:
+    """Which cells are positive, a row per fibre along the last mode."""
+    seen = cells.fibres
+    if seen.pattern_of_row is None:
+        kept: Words = seen.keys if seen.positive is None else seen.positive
+        return kept
+    return pack_bits((cells.numbers > 0.0).reshape(-1, cells.shape[-1]))
 
 
 def _scale_cells(
     cells: Cells, levels: Sequence[Levels], options: FitOptions
-) -> tuple[Problem, Solved] | None:
+) -> Solved | None:
     """Scale all cells of an array, those that are missing with weight 0."""
-    T, shape = cells.numbers, cells.shape
-    groups, modes = [own.margin for own in levels], range(len(shape))
-    if whole_rank(cells, groups, pack_bits((T > 0.0).reshape(-1, shape[-1]))) is None:
+    T, shape, modes = cells.numbers, cells.shape, range(len(cells.shape))
+    groups, starts = [own.margin for own in levels], _starts(own.size for own in levels)
+    if starts[-1] - max(np.diff(starts)) <= MOST_DENSE:  # the list gets a bound
+        return None
+    if whole_rank(cells, groups, _positive_bits(cells)) is None:
         return None
     seen = ~np.isnan(T)
     v = np.where(seen, T, 0.0)
     sums = np.concatenate(
         [v.sum(axis=tuple(set(modes) - set(group))).ravel() for group in groups]
     )
-    if not (_is_plain(float(sums.min())) and _is_plain(float(sums.max()))):
-        return None
-    problem = ArrayProblem(cells, levels, sums, options.n_threads)
-    if is_small(problem):
+    if not _are_plain(sums):
         return None
     v[...] = seen
-    first = list(np.indices((*shape[:-1], 1), np.int64).reshape(len(shape), -1))
-    level = [own.numbers(first) for own in levels] + problem.starts[:-1, None]
+    first = [*np.indices((*shape[:-1], 1), np.int64).reshape(len(shape), -1)]
+    level = [own.find(first) + at for own, at in zip(levels, starts, strict=False)]
     step = np.array([int(modes[-1] in group) for group in groups])
     t, threads = np.ones(len(sums)), threads_for(T.size, options.n_threads)
     how = options.tol, options.max_iter, PATIENCE, threads
     n_iter, margins = kernel.scale_cells(
-        level.astype(np.int32), step, problem.starts, v.ravel(), sums, t, *how
+        np.array(level, np.int32), step, starts, v.ravel(), sums, t, *how
     )
-    gap = problem.gap(margins)
+    gap = gap_of(margins, sums)
     if gap > options.tol:
         return None
-    return problem, estimate(problem, Solved(t, "scaling", n_iter, gap), margins)
+    return estimate(Solved(t, "scaling", n_iter, gap), sums, margins, starts)
 
 
 class _Array:
-    """Fibres of an array along its last mode: their sums and their bits."""
+    """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
 
     def __init__(self, cells: Cells, options: FitOptions) -> None:
-        self.cells, self.options = cells, options
-        self.shape = cells.shape
+        self.cells, self.options, self.shape = cells, options, cells.shape
         self.threads = threads_for(math.prod(self.shape), options.n_threads)
-        self.outer = self.shape[:-1]
+        self.outer, self.last = self.shape[:-1], len(self.shape) - 1
         self.seen = cells.fibres
         self.fibres: Floats = self.seen.sum_of_row.reshape(self.outer)
-        self.sums = [self.fibres.sum(axis=_but(a, self.outer)) for a in self.modes]
+        self.sums = [self._margin(self.fibres, a) for a in range(self.last)]
         self.sums.append(self.seen.col_sums)
 
-    @property
-    def modes(self) -> range:
-        """All but the last."""
-        return range(len(self.outer))
+    def _margin(self, table: Floats, *modes: int) -> Floats:
+        """Sums of a table of fibres by the levels of modes."""
+        others = set(range(self.last)) - set(modes)
+        found: Floats = table.sum(axis=tuple(others))
+        return found
 
-    def solve(self) -> tuple[ArrayProblem, Solved] | None:
-        ends = [end for sums in self.sums for end in (sums.min(), sums.max())]
-        if self.seen.exponent or not all(_is_plain(float(end)) for end in ends):
+    def solve(self) -> Solved | None:
+        """The optimum; None where it is not proved here."""
+        if self.seen.exponent or not _are_plain(np.concatenate(self.sums)):
             return None
-        if len(self.shape) == 2:
-            return self._two_ways()
         keys, of_row = self.seen.keys, self.seen.pattern_of_row
-        if of_row is not None:
-            n = np.bitwise_count(keys).sum(axis=1)
-            if ((n == 0) | (n == self.shape[-1])).all():
-                whole = (n > 0)[of_row].reshape(self.outer)
-                small = np.where(whole, self.fibres, np.nan)
-                return self._without(len(self.outer), small)
-            keys = keys[of_row]
-        table = keys.reshape(*self.outer, -1)
-        for a in self.modes:
-            first, second = table.take([0], axis=a), table.take([-1], axis=a)
-            if (first == second).all() and (first == table).all():
-                return self._without(a, self.cells.numbers.sum(axis=a))
-        positive = keys if self.seen.positive is None else self.seen.positive
-        if of_row is not None:  # such tables do not keep which cells are positive
-            cells = self.cells.numbers.reshape(-1, self.shape[-1])
-            positive = pack_bits(cells > 0.0)
-        return None if self._rank(positive) is None else self._scale(keys)
+        if self.last > 1:
+            if of_row is not None:
+                n = np.bitwise_count(keys).sum(axis=1)
+                if ((n == 0) | (n == self.shape[-1])).all():
+                    whole = (n > 0)[of_row].reshape(self.outer)
+                    small = np.where(whole, self.fibres, np.nan)
+                    return self._without(self.last, small)
+                keys = keys[of_row]
+            table = keys.reshape(*self.outer, -1)
+            for a in range(self.last):
+                first, second = table.take([0], axis=a), table.take([-1], axis=a)
+                if (first == second).all() and (first == table).all():
+                    return self._without(a, self.cells.numbers.sum(axis=a))
+        modes = [(k,) for k in range(self.last + 1)]
+        if whole_rank(self.cells, modes, _positive_bits(self.cells)) is None:
+            return None
+        return self._two_ways() if self.last == 1 else self._scale(keys)
 
-    def _rank(self, positive: Words) -> int | None:
-        modes = [(k,) for k in range(len(self.shape))]
-        return whole_rank(self.cells, modes, positive)
-
-    def _problem(self) -> ArrayProblem:
-        levels = [Levels((k,), (n,)) for k, n in enumerate(self.shape)]
-        sums = np.concatenate(self.sums)
-        return ArrayProblem(self.cells, levels, sums, self.options.n_threads)
-
-    # ---------------------------------------------------------- modes without holes
-    def _without(self, mode: int, small: Floats) -> tuple[ArrayProblem, Solved] | None:
+    def _without(self, mode: int, small: Floats) -> Solved | None:
         """Fit the table without a mode that no hole touches."""
-        names = tuple(range(small.ndim))
-        labels = (None,) * small.ndim
-        cells = Cells(
-            None, small, small.shape, names, labels, n_threads=self.options.n_threads
-        )
+        cells = Cells(None, small, small.shape, n_threads=self.options.n_threads)
         found = _Array(cells, self.options).solve()
         if found is None:
             return None
-        parts = found[0].split(found[1].t)
+        parts = np.split(found.t, _starts(small.shape)[1:-1])
         parts.insert(mode, self.sums[mode] / self.sums[mode].sum())
-        return self._problem(), replace(found[1], t=np.concatenate(parts))
+        return replace(found, t=np.concatenate(parts))
 
-    def _two_ways(self) -> tuple[ArrayProblem, Solved] | None:
+    def _two_ways(self) -> Solved:
         """The engine of two ways."""
-        table, options = self.cells.numbers, self.options
-        if self._rank(pack_bits(table > 0.0)) is None:
-            return None
-        fit = fit_rows(
-            table_of(table), replace(options, on_undetermined="ignore"), policy=None
-        )
+        options = replace(self.options, on_undetermined="ignore")
+        fit = fit_rows(table_of(self.cells.numbers), options, policy=None)
         t = np.concatenate([fit.row_factor[:], fit.col_factor])
         error = max(fit.cell_error, fit.certificate)
-        solved = Solved(t, fit.solver, fit.n_iter, fit.certificate, error)
-        return self._problem(), solved
+        return Solved(t, fit.solver, fit.n_iter, fit.certificate, error)
 
-    # -------------------------------------------------------------------- sweeps
-    def _scale(self, bits: Words) -> tuple[ArrayProblem, Solved] | None:
+    def _scale(self, bits: Words) -> Solved | None:
         tol, max_iter = self.options.tol, self.options.max_iter
         t = [sums / sums.sum() for sums in self.sums]
         t[0] = self.sums[0].copy()
-        gap = math.inf
+        sums, gap = np.concatenate(self.sums), math.inf
         weights = collected = np.zeros(0)  # of the last sweep
         for sweep in range(max_iter + 1):
-            reach = kernel.reach_of_bits(bits, t[-1], self.threads)
-            reach = reach.reshape(self.outer)
+            reached = kernel.reach_of_bits(bits, t[-1], self.threads)
+            reached = reached.reshape(self.outer)
             if sweep:
-                fitted = reach * weights
-                margins = [fitted.sum(axis=_but(a, self.outer)) for a in self.modes]
-                margins.append(t[-1] * collected)
-                before, gap = gap, max(map(_gap, margins, self.sums))
+                fitted = reached * weights
+                margins = [self._margin(fitted, a) for a in range(self.last)]
+                D = np.concatenate([*margins, t[-1] * collected])
+                before, gap = gap, gap_of(D, sums)
                 if gap <= tol:
-                    how = sweep, gap
-                    return self._settled(bits, t, fitted, weights, margins, how)
+                    solved = Solved(np.concatenate(t), "scaling", sweep, gap)
+                    return self._settled(bits, solved, fitted, weights, D)
                 rate = gap / before
                 if sweep >= SETTLED and (
                     not rate < 1.0
@@ -193,68 +178,57 @@ class _Array:
                 ):
                     return None
             for _ in range(INNER):
-                for a in self.modes:
-                    t[a] = self.sums[a] / _contracted(reach, t, a)
+                for a in range(self.last):
+                    t[a] = self.sums[a] / _contracted(reached, t, a)
             weights = reduce(np.multiply.outer, t[:-1])
-            collected = self._collect(bits, weights)
+            collected = self._collect(bits, weights, 1, weights.size)[0]
             t[-1] = self.sums[-1] / collected
         return None
 
-    def _collect(self, bits: Words, weights: Floats, mode: int | None = None) -> Floats:
-        """Sums of weights by the last mode's levels, and those of another mode."""
-        n, inner = 1, weights.size
-        if mode is not None:
-            n, inner = self.outer[mode], math.prod(self.outer[mode + 1 :])
+    def _collect(self, bits: Words, weights: Floats, n: int, inner: int) -> Floats:
+        """Sums of weights by the last mode's levels and n levels of another mode."""
         found: Floats = kernel.collect_bits(
             bits, np.ravel(weights), self.shape[-1], n, inner, self.threads
         )
-        return found if mode is None else found.reshape(n, -1)
+        return found.reshape(n, -1)
 
     def _settled(
-        self,
-        bits: Words,
-        t: list[Floats],
-        fitted: Floats,
-        weights: Floats,
-        margins: list[Floats],
-        how: tuple[int, float],
-    ) -> tuple[ArrayProblem, Solved] | None:
+        self, bits: Words, solved: Solved, fitted: Floats, weights: Floats, D: Floats
+    ) -> Solved | None:
         """The fit with a bound on its cells; None across weak cuts."""
-        p, D = self._problem(), np.concatenate(margins)
-        last = len(self.outer)
+        starts, sums = _starts(self.shape), np.concatenate(self.sums)
+        if starts[-1] - max(self.shape) > MOST_DENSE:
+            return estimate(solved, sums, D, starts)
 
         def cross(g: int, h: int) -> Floats:
             if g > h:
                 return cross(h, g).T
-            if h == last:
-                return self._collect(bits, weights, g) * t[-1]
-            found: Floats = fitted.sum(axis=_but(g, self.outer, h))
-            return found
+            if h < self.last:
+                return self._margin(fitted, g, h)
+            inner = math.prod(self.outer[g + 1 :])
+            found = self._collect(bits, weights, self.shape[g], inner)
+            return found * solved.t[starts[-2] :]
 
-        solved = Solved(np.concatenate(t), "scaling", *how)
-        if not is_small(p):
-            return p, estimate(p, solved, D)
-        E = Eliminated(D, cross, p.starts, sum(self.shape) - last)
+        E = Eliminated(D, cross, starts, int(starts[-1]) - self.last)
         if E.least_pivot < WEAK:
             return None
-        return p, with_error(solved, error_left(p, E, p.sums - D))
+        rounding = rounding_of(math.prod(self.shape) / min(self.shape))
+        return with_error(solved, error_left(E, sums - D, rounding))
 
 
-def _but(mode: int, shape: Sequence[int], *more: int) -> tuple[int, ...]:
-    return tuple(k for k in range(len(shape)) if k not in (mode, *more))
+def _starts(sizes: Iterable[int]) -> Ints:
+    return np.cumsum([0, *sizes])
 
 
-def _is_plain(x: float) -> bool:
-    return x > 0.0 and abs(math.frexp(x)[1]) < FAR - 32
+def _are_plain(sums: Floats) -> bool:
+    """Whether sums are positive and far from the ends of float64."""
+    ends = float(sums.min()), float(sums.max())
+    return all(x > 0.0 and abs(math.frexp(x)[1]) < FAR - 32 for x in ends)
 
 
-def _gap(margins: Floats, sums: Floats) -> float:
-    return float(np.abs(margins / sums - 1.0).max())
-
-
-def _contracted(reach: Floats, t: Sequence[Floats], mode: int) -> Floats:
+def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:
     """Sums over the table of fibres times the factors of all other modes."""
-    for k in reversed(range(reach.ndim)):
+    for k in reversed(range(reached.ndim)):
         if k != mode:
-            reach = np.tensordot(reach, t[k], axes=(k, 0))
-    return reach
+            reached = np.tensordot(reached, t[k], axes=(k, 0))
+    return reached

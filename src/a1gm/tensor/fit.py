@@ -25,10 +25,10 @@ from a1gm.exceptions import (
 )
 from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
-from a1gm.tensor.mend import settle
-from a1gm.tensor.problem import MOST_CELLS, Levels
-from a1gm.tensor.read import Cells, margins_of, problem_of, read_cells
-from a1gm.tensor.result import TensorFit
+from a1gm.tensor.problem import Levels
+from a1gm.tensor.read import Cells, margins_of, read_cells
+from a1gm.tensor.result import MOST_CELLS, TensorFit
+from a1gm.tensor.settle import settle
 from a1gm.tensor.solve import solve
 
 
@@ -101,25 +101,24 @@ def fit_cells(
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
-    found, exponent = None, 0
+    known, solved = None, None
     if cells.positions is None:
-        found = fit_array(cells, levels, options)
-    if found is None:
+        solved = fit_array(cells, levels, options)
+    if solved is None:
         levels = tuple(own.where(cells.index) for own in levels)
-        problem, exponent = problem_of(cells, levels, options.n_threads)
-        is_large = len(problem.sums) > MOST_EXACT and problem.level.shape[0] > 1
+        problem = cells.problem(levels)
+        is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
         known = Known(problem, whole_rank(cells, groups) if is_large else None)
         solved = solve(known.stay, options.tol, options.max_iter)
-        found = problem, known, settle(known.stay, solved, known.rank, options.tol)
+        solved = settle(known.stay, solved, known.rank, options.tol)
     fit = TensorFit(
         cells,
-        groups,
         levels,
-        *found,
-        exponent,
+        solved,
+        known,
+        long,
         tol=options.tol,
         on_undetermined=options.on_undetermined,
-        long=long,
     )
     if not is_quiet:
         _warn_about(fit)
@@ -131,11 +130,9 @@ def _warn_about(fit: TensorFit) -> None:
     if text := text_of_convergence(fit):
         warn_user(ConvergenceWarning(*parts_of(text)))
     empty = [
-        f"{int((~has).sum()):,} of mode {fit.modes[group[0]]!r}"
-        for group, has in zip(
-            fit._groups, fit._problem.split(fit._problem.has_cells), strict=True
-        )
-        if len(group) == 1 and not has.all()
+        f"{math.prod(own.lengths) - own.size:,} of mode {fit.modes[own.margin[0]]!r}"
+        for own in fit._levels
+        if len(own.margin) == 1 and own.codes is not None
     ]
     if empty and fit._on_undetermined != "ignore":
         warn_user(
@@ -146,8 +143,7 @@ def _warn_about(fit: TensorFit) -> None:
     if fit._is_whole or fit._on_undetermined == "ignore":
         return
     parts: list[Text] = []
-    n_zeros = fit._known.n_approached
-    if n_zeros:
+    if n_zeros := fit._known.n_approached:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")

@@ -28,12 +28,12 @@ from scipy.sparse.linalg import lsmr
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm.tensor.problem import DENSE, Margin, Problem
-from a1gm.tensor.reduce import distinct_rows, number_rows
+from a1gm.tensor.problem import DENSE, Margin, Problem, design, distinct_rows, row_keys
 
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
+AT_ONCE = 1 << 12  # design rows
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
 MOST_NUMBERS = 1 << 20  # in all of them together
 NULL = 1e-8  # products with null vectors that are only rounding
@@ -44,111 +44,95 @@ SIGN = 1e-7  # of a linear program's answer
 Tuples = list[Ints]  # per group: the class of every cell
 
 
-def contract(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
+def contract(columns: Tuples, sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
     """Classes of levels that cells tie together, and the distinct cells by classes.
 
     ``columns`` are the levels of the cells, group by group. Levels without a cell keep
     a class of their own. Any part of the cells gives valid ties: a part of a large
     list is contracted first, and usually leaves nothing to do.
     """
-    n_cells = len(columns[0])
+    n_cells, sizes = len(columns[0]), list(sizes)
     labels = [np.arange(n) for n in sizes]
-    sizes = list(sizes)
     part = max(FIRST, n_cells // 16)
     if n_cells > 2 * part:
         chosen = np.random.default_rng(0).choice(n_cells, part, replace=False)
         chosen.sort()
         labels, _ = contract([column[chosen] for column in columns], sizes)
-        sizes = [int(label.max(initial=-1)) + 1 for label in labels]
+        sizes = [int(label.max()) + 1 for label in labels]
         if all(n == 1 for n in sizes):
             return labels, [np.zeros(1, np.int64) for _ in sizes]
         columns = [label[c] for label, c in zip(labels, columns, strict=True)]
-    cells, _ = distinct_rows(columns, *sizes)
+    cells, _ = distinct_rows(columns, sizes)
     quiet, g = 0, len(sizes) - 1
     while quiet < len(sizes) and len(cells[0]):
         quiet += 1
         others = [cells[g] * 0, *cells[:g], *cells[g + 1 :]]
-        ends = [1, *sizes[:g], *sizes[g + 1 :]]
-        key = number_rows(others, ends)
-        if key is None:
-            _, key = distinct_rows(others, *ends)
+        key = row_keys(others, [1, *sizes[:g], *sizes[g + 1 :]])
         order = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[order[1:]] == key[order[:-1]])
         a, b = cells[g][order[same]], cells[g][order[same + 1]]
         if (a != b).any():
             ties = sp.csr_array((np.ones(len(a), np.int8), (a, b)), (sizes[g],) * 2)
-            sizes[g], new = connected_components(ties, directed=False)
-            labels[g] = new[labels[g]].astype(np.int64)
-            cells[g] = new[cells[g]].astype(np.int64)
-            cells, _ = distinct_rows(cells, *sizes)
+            sizes[g], found = connected_components(ties, directed=False)
+            new = found.astype(np.int64)
+            labels[g], cells[g] = new[labels[g]], new[cells[g]]
+            cells, _ = distinct_rows(cells, sizes)
             quiet = 0
         g = (g - 1) % len(sizes)
     return labels, cells
 
 
-def design(cells: Tuples, sizes: Sequence[int]) -> Any:
-    """Design rows of cells given by their classes."""
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    n, k = len(cells[0]), len(cells)
-    at = np.concatenate([c + start for c, start in zip(cells, starts, strict=False)])
-    rows = np.tile(np.arange(n), k)
-    return sp.csr_array((np.ones(n * k), (rows, at)), (n, int(starts[-1])))
+class Span:
+    """Row space of a design: the rows that its null vectors leave.
 
-
-class ExactSpan:
-    """Row space of a small design, by elimination modulo a prime below 2**31.
-
-    The rank of a matrix of a few ones can drop modulo a prime, with a probability of
-    less than rank / 2**31; then a cell stays missing that could be known.
+    Those of a small design are found modulo a prime below 2**31, in random combinations
+    of its rows; a rank drops there with a probability of less than rank / 2**30, and
+    then a cell stays missing that could be known. Those of a large one are three
+    random ones: a row outside is missed with probability 0, and products are rounding,
+    or of order 1; a row between counts as outside. Its rank is not known.
     """
 
-    def __init__(self, A: Any) -> None:
-        self._rows: list[Ints] = []
-        self._pivots: list[int] = []
-        for row in A.toarray().astype(np.int64):
-            left = self._reduce(row[None])[0]
-            at = np.flatnonzero(left)
-            if len(at):
-                inverse = pow(int(left[at[0]]), PRIME - 2, PRIME)
-                self._rows.append(left * inverse % PRIME)
-                self._pivots.append(int(at[0]))
-
-    @property
-    def rank(self) -> int:
-        """Of the design."""
-        return len(self._rows)
-
-    def _reduce(self, rows: Ints) -> Ints:
-        for row, pivot in zip(self._rows, self._pivots, strict=True):
-            factor = rows[:, pivot : pivot + 1]
-            if factor.any():
-                rows = (rows - factor * row) % PRIME
-        return rows
-
-    def has(self, A: Any) -> Bools:
-        """Whether rows are in it."""
-        return np.asarray((self._reduce(A.toarray().astype(np.int64)) == 0).all(axis=1))
-
-
-class LargeSpan:
-    """Row space of a large design, by random vectors of its null space.
-
-    A row is in the span if and only if it is orthogonal to the null space; a random
-    null vector misses a row outside with probability 0. Products are rounding, or of
-    order 1; a row between counts as outside, which leaves a cell missing.
-    """
+    rank: int | None = None
 
     def __init__(self, A: Any) -> None:
         random = np.random.default_rng(0)
-        self._null = np.stack([_null_vector(A, random) for _ in range(3)], axis=1)
-
-    @property
-    def rank(self) -> None:
-        """Not known."""
+        if A.shape[1] <= MOST_EXACT:
+            self._null, self.rank = _null_space(A, random)
+        else:
+            self._null = np.stack([_null_vector(A, random) for _ in range(3)], axis=1)
 
     def has(self, A: Any) -> Bools:
         """Whether rows are in it."""
-        return np.asarray(np.abs(A @ self._null).max(axis=1, initial=0.0) <= NULL)
+        off = A @ self._null
+        if self.rank is not None:
+            off %= PRIME
+        return np.asarray(np.abs(off).max(axis=1, initial=0) <= NULL)
+
+
+def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
+    """Null vectors of a design modulo a prime, as columns, and its rank."""
+    n = A.shape[1]
+    R = np.zeros((n, n), np.int64)
+    for start in range(0, A.shape[0], AT_ONCE):
+        some = A[start : start + AT_ONCE]
+        R += (some.T @ random.integers(PRIME, size=(some.shape[0], n))).T % PRIME
+    R %= PRIME
+    pivots: list[int] = []
+    for col in range(n):
+        r = len(pivots)
+        at = np.flatnonzero(R[r:, col])
+        if len(at):
+            R[[r, r + at[0]]] = R[[r + at[0], r]]
+            R[r] = R[r] * pow(int(R[r, col]), -1, PRIME) % PRIME
+            factor = R[:, [col]]
+            factor[r] = 0
+            R = (R - factor * R[r]) % PRIME
+            pivots.append(col)
+    free = np.setdiff1d(np.arange(n), pivots)
+    null = np.zeros((n, len(free)), np.int64)
+    null[free, np.arange(len(free))] = 1
+    null[pivots] = -R[: len(pivots), free]
+    return null, len(pivots)
 
 
 def _null_vector(A: Any, random: np.random.Generator) -> Floats:
@@ -162,47 +146,43 @@ def _null_vector(A: Any, random: np.random.Generator) -> Floats:
 
 
 class Known:
-    """Fates of the cells of a table, and the observed zeros that are given up."""
+    """Fates of the cells of a problem, and the observed zeros that are given up.
+
+    ``whole_rank`` is the rank, if positive cells are known to decide all cells.
+    """
 
     def __init__(self, p: Problem, whole_rank: int | None = None) -> None:
-        """``whole_rank``: the rank, if positive cells are known to decide all cells."""
-        self._p = p
-        sizes = p.sizes.tolist()
-        self._whole_rank = whole_rank
-        if whole_rank is not None:
+        self.problem, self._whole_rank = p, whole_rank
+        sizes, self._is_zero = p.sizes.tolist(), p.s == 0.0
+        if whole_rank is None:
+            positive = ~self._is_zero if self._is_zero.any() else slice(None)
+            self._labels, cells = contract(p.of_groups(positive), sizes)
+        else:  # one class per group
             self._labels = [np.zeros(n, np.int64) for n in sizes]
-            self._sizes = [1] * len(sizes)
-            self._span = _span_of(sp.csr_array(np.ones((1, len(sizes)))))
-            self._driven = self._alone = np.zeros(0, bool)
-            return
-        positive = p.s > 0.0
-        some = slice(None) if positive.all() else positive
-        self._labels, self._positive = contract(p.of_groups(some), sizes)
-        zeros = p.of_groups(~positive)
-        self._sizes = [int(c.max(initial=-1)) + 1 for c in self._labels]
+            cells = [np.zeros(1, np.int64) for _ in sizes]
+        self._sizes = [int(label.max()) + 1 for label in self._labels]
+        zeros = zip(self._labels, p.of_groups(self._is_zero), strict=True)
         self._zeros, self._zero_of_cell = distinct_rows(
-            [c[z] for c, z in zip(self._labels, zeros, strict=True)], *self._sizes
+            [label[level] for label, level in zeros], self._sizes
         )
+        self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
         self._decide_zeros()
 
     def _decide_zeros(self) -> None:
         """Find the zeros that no minimiser attains, and the span of all others."""
-        A, Z = design(self._positive, self._sizes), design(self._zeros, self._sizes)
-        self._span = _span_of(A)
+        A, Z = self._A, self._Z
+        self._span = Span(A)
         outside = ~self._span.has(Z)
-        self._driven = np.zeros(len(outside), bool)
         # A class without any positive cell can go to 0 by itself.
-        is_free = np.asarray(A.sum(axis=0)).ravel() == 0.0
-        alone = outside & (Z @ is_free > 0)
-        self._driven[alone] = True
-        self._alone = alone
-        left = np.flatnonzero(outside & ~alone)
+        is_free = np.asarray(A.sum(axis=0)).ravel() == 0
+        self._alone = outside & (Z @ is_free > 0)
+        self._driven = self._alone.copy()
+        left = np.flatnonzero(outside & ~self._alone)
         if len(left):
             self._driven[left] = _can_vanish(A, Z[left])
             kept = left[~self._driven[left]]
             if len(kept):
-                self._span = _span_of(sp.vstack([A, Z[kept]]).tocsr())
-        self._A, self._Z = A, Z
+                self._span = Span(sp.vstack([A, Z[kept]]).tocsr())
 
     @cached_property
     def given_up(self) -> Bools:
@@ -212,7 +192,8 @@ class Known:
     @cached_property
     def stay(self) -> Problem:
         """The cells without the zeros that are given up."""
-        return self._p.only(~self.given_up) if self.given_up.any() else self._p
+        p = self.problem
+        return p.only(~self.given_up) if self.given_up.any() else p
 
     @cached_property
     def n_approached(self) -> int:
@@ -220,33 +201,23 @@ class Known:
         return int(self._of_cells(self._driven & ~self._alone).sum())
 
     def _of_cells(self, of_zeros: Bools) -> Bools:
-        found = np.zeros(self._p.n_cells, bool)
+        found = np.zeros(len(self._is_zero), bool)
         if of_zeros.any():
-            found[self._p.s == 0.0] = of_zeros[self._zero_of_cell]
+            found[self._is_zero] = of_zeros[self._zero_of_cell]
         return found
 
     @property
     def is_whole(self) -> bool:
         """Whether every cell of levels with data is known."""
-        return not self._driven.any() and all(
-            len(np.unique(label[has])) <= 1
-            for label, has in zip(
-                self._labels, self._p.split(self._p.has_cells), strict=True
-            )
-        )
+        return not self._driven.any() and max(self._sizes) == 1
 
     def fates(self, levels: Sequence[Ints]) -> SmallInts:
         """Codes of the fates of cells, given by their level in every group, or -1."""
         found = np.full(len(levels[0]), EMPTY, np.int32)
-        has_cells = self._p.split(self._p.has_cells)
-        is_there = np.ones(len(found), bool)
-        for level, has in zip(levels, has_cells, strict=True):
-            is_there &= (level >= 0) & has[level]
-        tuples = [
-            label[level[is_there]]
-            for label, level in zip(self._labels, levels, strict=True)
-        ]
-        kinds, inverse = distinct_rows(tuples, *self._sizes)
+        is_there = np.min(levels, axis=0) >= 0
+        pairs = zip(self._labels, levels, strict=True)
+        tuples = [label[level[is_there]] for label, level in pairs]
+        kinds, inverse = distinct_rows(tuples, self._sizes)
         found[is_there] = self._fates_of_kinds(kinds)[inverse]
         return found
 
@@ -256,10 +227,9 @@ class Known:
         if not self._driven.any():  # directions come in both signs
             return found
         driven = [column[self._driven] for column in self._zeros]
-        n = len(kinds[0])
         both = [np.concatenate(pair) for pair in zip(kinds, driven, strict=True)]
-        _, number = distinct_rows(both, *self._sizes)
-        is_driven = np.isin(number[:n], number[n:])
+        _, number = distinct_rows(both, self._sizes)
+        is_driven = np.isin(number[: len(found)], number[len(found) :])
         found[is_driven & (found != FINITE)] = ZERO
         most = min(MOST_PROGRAMS, MOST_NUMBERS // (self._A.nnz + self._Z.nnz))
         for k in np.flatnonzero(found == UNDETERMINED)[:most]:
@@ -284,71 +254,13 @@ class Known:
     @cached_property
     def rank(self) -> int | None:
         """Rank of the design of the cells that stay; None where it is not known."""
-        rank = self._span.rank
-        if rank is None or self._whole_rank is not None:
+        if self._whole_rank is not None or self._span.rank is None:
             return self._whole_rank
         # Ties of levels count, too: each joins two classes of the levels with cells.
-        p, stay = self._p, self.stay.has_cells
-        n_levels = int(stay.sum())
-        n_classes = sum(
-            len(np.unique(label[has]))
-            for label, has in zip(self._labels, p.split(stay), strict=True)
-        )
-        return rank + n_levels - n_classes
-
-
-def whole_rank(
-    cells: Any, groups: Sequence[Margin], bits: Words | None = None
-) -> int | None:
-    """Rank of the design, if cubes of positive cells decide every cell of a table.
-
-    ``bits`` are the positive cells, a row per fibre along the last mode. No margin has
-    all modes of a cube, so the logarithm of a corner is an alternating sum of those of
-    its other corners: a fibre that shares a level of the last mode with the others of a
-    cube gets all levels that those have. None where cubes prove nothing: then the
-    design decides.
-    """
-    *outer, last = shape = cells.shape
-    if min(shape) < 2:
-        return None
-    if bits is None:
-        if math.prod(shape) > DENSE * len(cells.values):
-            return None
-        positive = np.zeros(shape, bool)
-        positive[cells.index] = cells.values > 0.0
-        bits = pack_bits(positive.reshape(-1, last))
-    # Words first: NumPy is slow along short rows.
-    known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
-    every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
-    random = np.random.default_rng(0)
-    n = max(map(len, groups))  # modes of a cube beside the last one
-    corners = np.array(list(product((0, 1), repeat=n))[1:])
-    for _ in range(MOST_CUBES):
-        if (known == every).all():
-            return n_parameters(groups, shape)
-        axes = random.choice(len(outer), n, replace=False)
-        steps = random.integers(1, np.array(outer)[axes])
-        moved = reduce(
-            np.bitwise_and, (np.roll(known, c * steps, axes + 1) for c in corners)
-        )
-        closes = np.bitwise_or.reduce(known & moved, axis=0) != 0
-        known = known | moved * closes
-    return None
-
-
-def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:
-    """Rank of the design of a whole table."""
-    parts = {part for group in groups for part in subsets(group)}
-    return sum(math.prod(lengths[k] - 1 for k in part) for part in parts)
-
-
-def subsets(group: Margin) -> list[Margin]:
-    """All parts of a set of modes, the empty one and itself included."""
-    return [p for k in range(len(group) + 1) for p in combinations(group, k)]
-
-
-def _span_of(A: Any) -> ExactSpan | LargeSpan:
-    return ExactSpan(A) if A.shape[1] <= MOST_EXACT else LargeSpan(A)
+        has_cells = self.stay.counts > 0.0
+        parts = zip(self._labels, self.problem.split(has_cells), strict=True)
+        n_classes = sum(len(np.unique(label[has])) for label, has in parts)
+        return self._span.rank + int(has_cells.sum()) - n_classes
 
 
 def _can_vanish(A: Any, Z: Any) -> Bools:
@@ -356,7 +268,7 @@ def _can_vanish(A: Any, Z: Any) -> Bools:
 
     Such directions add up, so one of them lowers every zero that any of them lowers.
     """
-    n, k = Z.shape[1], Z.shape[0]
+    k, n = Z.shape
     result = linprog(
         np.concatenate([np.zeros(n), -np.ones(k)]),
         A_ub=sp.hstack([Z, sp.eye_array(k)]).tocsr(),
@@ -368,3 +280,56 @@ def _can_vanish(A: Any, Z: Any) -> Bools:
     )
     assert result.x is not None, result.message  # 0 is feasible, and s is bounded
     return np.asarray(result.x[n:] > 0.5)
+
+
+# --------------------------------------------------------- tables that are known whole
+def whole_rank(
+    cells: Any, groups: Sequence[Margin], bits: Words | None = None
+) -> int | None:
+    """Rank of the design, if cubes of positive cells decide every cell of a table.
+
+    ``bits`` are the positive cells, a row per fibre along the last mode. No margin has
+    all modes of a cube, so the logarithm of a corner is an alternating sum of those of
+    its other corners. A fibre that shares a level of the last mode with the others of a
+    cube gets all levels that those have. None where cubes prove nothing: then the
+    design decides.
+    """
+    *outer, last = shape = cells.shape
+    if bits is None:
+        if math.prod(shape) > DENSE * len(cells.values):
+            return None
+        positive = np.zeros(shape, bool)
+        positive[cells.index] = cells.values > 0.0
+        bits = pack_bits(positive.reshape(-1, last))
+    # Words first: NumPy is slow along short rows.
+    known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
+    every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
+    random = np.random.default_rng(0)
+    n = max(map(len, groups))  # modes of a cube beside one
+    for k in range(MOST_CUBES):
+        if (known == every).all():
+            return n_parameters(groups, shape)
+        n_axes = min(n + k % 2, len(outer))
+        if n_axes < n or min(shape) < 2:
+            break
+        axes = random.choice(len(outer), n_axes, replace=False)
+        steps = random.integers(1, np.array(outer)[axes])
+        corners = np.array(list(product((0, 1), repeat=n_axes))[1:])
+        moved = reduce(
+            np.bitwise_and, (np.roll(known, c * steps, axes + 1) for c in corners)
+        )
+        if n_axes == n:
+            moved *= np.bitwise_or.reduce(known & moved, axis=0) != 0
+        known = known | moved
+    return None
+
+
+def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:
+    """Rank of the design of a whole table."""
+    parts = {
+        part
+        for group in groups
+        for k in range(len(group) + 1)
+        for part in combinations(group, k)
+    }
+    return sum(math.prod(lengths[k] - 1 for k in part) for part in parts)

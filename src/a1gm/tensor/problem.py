@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,22 +22,42 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import TableTooLargeError
 
 Margin = tuple[int, ...]
-MOST_CELLS = 1 << 26  # of a table that is looked at cell by cell
 DENSE = 4  # combinations per cell up to which two groups are a dense table
+MOST_DENSE = 700  # levels beside the largest group up to which the Hessian is dense
+MOST_MODES = 32
 MOST_LEVELS = 2**31 - 1  # of all margins together: the kernel counts in 32 bits
+
+
+def row_keys(columns: Any, sizes: Any) -> Ints:
+    """Numbers of tuples of numbers from 0 to below ``sizes``; equal for equal ones."""
+    if len(sizes) <= MOST_MODES and math.prod(map(int, sizes)) < 2**62:
+        return np.asarray(np.ravel_multi_index(columns, sizes))
+    _, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return np.asarray(found.ravel())
+
+
+def distinct_rows(columns: Any, sizes: Any) -> tuple[list[Ints], Ints]:
+    """Distinct tuples of numbers from 0 to below ``sizes``, and each one's place."""
+    keys = row_keys(columns, sizes)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return [column[first] for column in columns], place
+
+
+def design(columns: Sequence[Ints], sizes: Sequence[int]) -> Any:
+    """Design rows of cells: a 1 for their level in every group."""
+    starts, n = np.cumsum([0, *sizes]), len(columns[0])
+    at = np.concatenate([c + start for c, start in zip(columns, starts, strict=False)])
+    rows = np.tile(np.arange(n), len(columns))
+    return sp.csr_array((np.ones(len(at), np.int64), (rows, at)), (n, int(starts[-1])))
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of one margin: combinations of its modes that have cells.
-
-    ``codes`` are the combinations as numbers, ascending; None where each combination
-    is a level, with or without cells, as for a margin of one mode.
-    """
+    """The levels of one margin: the combinations of its modes that have cells."""
 
     margin: Margin
     lengths: tuple[int, ...]  # of its modes
-    codes: Ints | None = None
+    codes: Ints | None = None  # of the combinations, ascending; None for all
 
     @classmethod
     def every(cls, margin: Margin, shape: Sequence[int]) -> Levels:
@@ -50,42 +70,32 @@ class Levels:
             )
         return cls(margin, lengths)
 
-    def where(self, cells: Sequence[Ints]) -> Levels:
-        """Only the combinations that cells have; all levels of a single mode."""
-        if len(self.margin) == 1:
-            return self
-        numbers, n = self.numbers(cells), math.prod(self.lengths)
+    def where(self, index: Sequence[Ints]) -> Levels:
+        """Only the combinations that cells have."""
+        numbers, n = self._numbers(index), self.size
         if n <= DENSE * len(numbers):
             codes = np.flatnonzero(np.bincount(numbers, minlength=n))
         else:
             codes = np.unique(numbers)
-        return self if len(codes) == n else Levels(self.margin, self.lengths, codes)
+        return self if len(codes) == n else replace(self, codes=codes)
 
     @property
     def size(self) -> int:
         """How many there are."""
         return math.prod(self.lengths) if self.codes is None else len(self.codes)
 
-    def numbers(self, cells: Sequence[Ints]) -> Ints:
-        """Combinations as numbers, given positions along all modes of the table."""
-        first, *others = self.margin
-        found: Ints = cells[first]
-        for k, length in zip(others, self.lengths[1:], strict=True):
-            found = found * length + cells[k]
-        return found
+    def _numbers(self, index: Sequence[Ints]) -> Ints:
+        columns = [index[k] for k in self.margin]
+        if len(columns) == 1:
+            return columns[0]
+        return np.ravel_multi_index(columns, self.lengths)
 
-    def find(self, cells: Sequence[Ints]) -> Ints:
-        """Levels of cells; -1 for a combination without observed cells."""
-        numbers = self.numbers(cells)
+    def find(self, index: Sequence[Ints]) -> Ints:
+        """Levels of cells by their positions; -1 for a combination without cells."""
+        numbers = self._numbers(index)
         if self.codes is None:
             return numbers
-        n = math.prod(self.lengths)
-        if n <= DENSE * len(numbers):
-            at = np.full(n, -1)
-            at[self.codes] = np.arange(len(self.codes))
-            return at[numbers]
-        at = np.searchsorted(self.codes, numbers)
-        at[at == len(self.codes)] = 0
+        at = np.minimum(np.searchsorted(self.codes, numbers), len(self.codes) - 1)
         return np.where(self.codes[at] == numbers, at, -1)
 
 
@@ -103,44 +113,46 @@ class Problem:
     level: SmallInts
     starts: Ints
     n_threads: int | None = None
+    exponent: int = 0  # of two, of the factors' unit
+    unit: float = 1.0  # of s, in that of the data
 
     @classmethod
     def of(
         cls,
         s: Floats,
         v: Floats | None,
-        levels: Sequence[Ints],
-        sizes: Sequence[int],
-        n_threads: int | None = None,
+        levels: Sequence[Levels],
+        index: Sequence[Ints],
+        **more: Any,
     ) -> Problem:
-        """A problem whose levels are counted from 0 in each group."""
-        starts = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))])
+        """The problem of cells at some positions, which are of these levels."""
+        starts = np.cumsum([0, *(own.size for own in levels)])
         if starts[-1] > MOST_LEVELS:
             raise TableTooLargeError(
                 f"The margins have {starts[-1]:,} levels in all; the limit is "
                 f"{MOST_LEVELS:,}."
             )
         level = np.empty((len(levels), len(s)), np.int32)
-        for g, of_cell in enumerate(levels):
-            level[g] = of_cell
+        for g, own in enumerate(levels):
+            level[g] = own.find(index)
             level[g] += np.int32(starts[g])
-        return cls(s, v, level, starts, n_threads)
+        return cls(s, v, level, starts, **more)
 
-    def only(self, chosen: Bools | Ints) -> Problem:
+    def only(self, chosen: Bools) -> Problem:
         """The same levels, with some of the cells."""
         v = None if self.v is None else self.v[chosen]
         level = np.ascontiguousarray(self.level[:, chosen])
-        return Problem(self.s[chosen], v, level, self.starts, self.n_threads)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return len(self.s)
+        return replace(self, s=self.s[chosen], v=v, level=level)
 
     @property
     def sizes(self) -> Ints:
         """Levels of each group."""
         return np.diff(self.starts)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the Hessian may be dense."""
+        return int(self.sizes.sum() - self.sizes.max()) <= MOST_DENSE
 
     @cached_property
     def sums(self) -> Floats:
@@ -148,11 +160,9 @@ class Problem:
         return self.add(self.s)
 
     @cached_property
-    def has_cells(self) -> Bools:
-        """Whether a level has a cell."""
-        found = np.zeros(self.starts[-1], bool)
-        found[self.level.ravel()] = True
-        return found
+    def counts(self) -> Floats:
+        """Number of cells by level."""
+        return self.add(np.ones(len(self.s)))
 
     def add(self, values: Floats) -> Floats:
         """Sums of values of the cells by level."""
@@ -169,7 +179,7 @@ class Problem:
         """Sums of values of the cells by the levels of two groups together."""
         n, m = self.sizes[[g, h]]
         a, b = (self.level[k] - self.starts[k] for k in (g, h))
-        if n * m <= DENSE * self.n_cells:
+        if n * m <= DENSE * len(f):
             return weighted_counts(a * m + b, f, n * m).reshape(n, m)
         return sp.csr_array((f, (a, b)), (n, m))
 
@@ -197,74 +207,23 @@ class Problem:
         )
         return found
 
-    def of_cells(self, x: Floats) -> Floats:
-        """Sums over the groups of what the levels of each cell have."""
-        found = np.zeros(self.n_cells)
-        for row in self.level:
-            found += x[row]
-        return found
-
-    def reach(self, x: Floats) -> float:
-        """Bound on the sum of what the levels of any cell have."""
-        ends = [(part.max(), part.min()) for part in self.split(x)]
-        up, down = np.sum(ends, axis=0)
-        return float(max(up, -down))
-
-    @cached_property
-    def rounding(self) -> float:
-        """Share of a sum that rounding takes or adds."""
-        return _rounding(float(self.add(np.ones(self.n_cells)).max()))
-
     def gap(self, margins: Floats) -> float:
         """Largest relative mismatch of margins."""
-        on = self.sums > 0.0
-        off = np.abs(margins[on] / self.sums[on] - 1.0)
-        return float(off.max(initial=0.0))
+        return gap_of(margins, self.sums)
 
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""
         return np.split(x, self.starts[1:-1])
 
 
-class ArrayProblem(Problem):
-    """The problem of a large array whose levels all have cells, listed if needed."""
-
-    def __init__(
-        self, cells: Any, levels: Sequence[Levels], sums: Floats, n_threads: int | None
-    ) -> None:
-        sizes = [own.size for own in levels]
-        self.__dict__.update(
-            cells=cells,
-            levels=levels,
-            v=None,
-            starts=np.concatenate([[0], np.cumsum(sizes)]),
-            n_threads=n_threads,
-            sums=sums,
-            has_cells=np.ones(sum(sizes), bool),
-            rounding=_rounding(math.prod(cells.shape) // min(sizes)),
-        )
-
-    @cached_property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        fibres = self.__dict__["cells"].fibres
-        counts = np.bitwise_count(fibres.keys).sum(axis=1)
-        return int((counts * (1 if fibres.counts is None else fibres.counts)).sum())
-
-    @cached_property
-    def s(self) -> Floats:
-        """Values of the cells."""
-        found: Floats = self.__dict__["cells"].values
-        return found
-
-    @cached_property
-    def level(self) -> SmallInts:
-        """Levels of the cells in every group."""
-        index, levels = self.__dict__["cells"].index, self.__dict__["levels"]
-        found = [own.numbers(index) for own in levels]
-        return np.array(found + self.starts[:-1, None], np.int32)
+def gap_of(margins: Floats, sums: Floats) -> float:
+    """Largest relative mismatch of margins and sums."""
+    on = sums > 0.0
+    return float(np.abs(margins[on] / sums[on] - 1.0).max(initial=0.0))
 
 
-def _rounding(longest: float) -> float:
-    """Share of a sum of so many numbers that rounding takes or adds."""
-    return (4.0 + math.sqrt(longest)) * 2.0**-53
+def reach(x: Floats, starts: Ints) -> float:
+    """Bound on the sum of what the levels of any cell have."""
+    ends = [(part.max(), part.min()) for part in np.split(x, starts[1:-1])]
+    up, down = np.sum(ends, axis=0)
+    return float(max(up, -down))

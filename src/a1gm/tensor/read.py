@@ -1,4 +1,4 @@
-"""Tables of any number of modes, read as lists of their observed cells."""
+"""Tables of any number of modes, read as their observed cells."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, did_you_mean, listed
+from a1gm._fit.frames import Long
 from a1gm._observe.observe import observe
-from a1gm._observe.patterns import Patterns
+from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._rows.labels import label_at
+from a1gm._rows.long import Duplicates, LongTable
 from a1gm._rows.rows import as_array, as_kernel_array, check_values, table_of
 from a1gm._rows.weights import check_weights, weights_or_exposure
 from a1gm.exceptions import (
@@ -25,34 +27,32 @@ from a1gm.exceptions import (
     ParameterError,
     WeightsError,
 )
-from a1gm.tensor.problem import Levels, Margin, Problem
-from a1gm.tensor.reduce import distinct_rows, number_rows
+from a1gm.tensor.problem import (
+    MOST_MODES,
+    Levels,
+    Margin,
+    Problem,
+    distinct_rows,
+    row_keys,
+)
 
-MOST_MODES = 32
 FAR = 300  # power of two of numbers up to which they are not rescaled
 LARGE = 1 << 12  # cells of an array from which on they are listed only if needed
 
 
-@dataclass(frozen=True)
 class Listed:
-    """Numbers of some cells of a table."""
+    """Numbers of some cells of a table, by their positions along every mode."""
 
-    codes: Ints  # of the cells, ascending
-    values: Floats
-    shape: tuple[int, ...]
-
-    @classmethod
-    def of(cls, index: Any, values: Floats, shape: tuple[int, ...]) -> Listed:
-        """The numbers of cells by their positions along every mode."""
-        codes = np.ravel_multi_index(tuple(index), shape)
-        order = np.argsort(codes, kind="stable")
-        return cls(codes[order], values[order], shape)
+    def __init__(self, index: Any, values: Floats, shape: tuple[int, ...]) -> None:
+        self._codes, self._shape = np.ravel_multi_index(tuple(index), shape), shape
+        self._order, self._values = np.argsort(self._codes), values
 
     def __getitem__(self, index: tuple[Ints, ...]) -> Floats:
         """Numbers of cells; NaN for those that are not listed."""
-        wanted = np.ravel_multi_index(index, self.shape)
-        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
-        return np.where(self.codes[at] == wanted, self.values[at], np.nan)
+        wanted = np.ravel_multi_index(index, self._shape)
+        at = np.searchsorted(self._codes, wanted, sorter=self._order)
+        at = self._order[np.minimum(at, len(self._order) - 1)]
+        return np.where(self._codes[at] == wanted, self._values[at], np.nan)
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,15 @@ class Cells:
 
     ``positions`` are None for a large array, ``numbers`` with NaN for the missing
     cells, which is listed where that is needed. ``weights`` are those of the cells, or
-    their exposures if the table is ``exposed``; ``labels`` of a mode are None where its
-    levels have no names. ``every`` has the weights of all cells of an array, missing
-    ones included.
+    their exposures if the table is ``exposed``, ``every`` has those of missing cells as
+    well, by positions. ``labels`` of a mode are None where its levels have no names.
     """
 
     positions: tuple[Ints, ...] | None
     numbers: Floats
     shape: tuple[int, ...]
-    modes: tuple[Any, ...]
-    labels: tuple[Any, ...]
+    modes: tuple[Any, ...] = ()
+    labels: tuple[Any, ...] = ()
     weights: Floats | None = None
     exposed: bool = False
     every: Any = None
@@ -80,17 +79,12 @@ class Cells:
     @cached_property
     def index(self) -> tuple[Ints, ...]:
         """Positions of the cells along every mode."""
-        if self.positions is not None:
-            return self.positions
-        return np.nonzero(self._observed)
+        return np.nonzero(self._observed) if self.positions is None else self.positions
 
     @cached_property
     def values(self) -> Floats:
         """Values of the cells."""
-        if self.positions is not None:
-            return self.numbers
-        found: Floats = self.numbers[self._observed]
-        return found
+        return self.numbers[self._observed] if self.positions is None else self.numbers
 
     @cached_property
     def fibres(self) -> Patterns:
@@ -104,17 +98,14 @@ class Cells:
     @cached_property
     def _observed(self) -> Bools:
         """Observed cells of an array, which must be as it was when it was fitted."""
-        then: Any = self.__dict__.get("fibres")
-        now = then and self._look()
-        if then and not (
-            np.array_equal(now.sum_of_row, then.sum_of_row)
-            and np.array_equal(now.col_sums, then.col_sums)
-            and np.array_equal(now.keys, then.keys)
-        ):
-            raise DataError(
-                f"{self.name} was changed after it was fitted, so its cells are no "
-                "longer those of this fit. Fit it again, or fit a copy."
-            )
+        if then := self.__dict__.get("fibres"):
+            now = self._look()
+            for part in ("sum_of_row", "col_sums", "keys"):
+                if not np.array_equal(getattr(now, part), getattr(then, part)):
+                    raise DataError(
+                        f"{self.name} was changed after it was fitted, so its cells "
+                        "are no longer those of this fit. Fit it again, or fit a copy."
+                    )
         return ~np.isnan(self.numbers)
 
     def name_of(self, at: Sequence[Any]) -> str:
@@ -131,14 +122,14 @@ class Cells:
         return at, 0
 
     @property
-    def weights_or_ones(self) -> Floats:
-        """Weights or exposures of the cells; 1 without any."""
-        return np.ones(len(self.values)) if self.weights is None else self.weights
-
-    @property
     def cells(self) -> Floats:
         """The numbers, as weights are checked."""
         return self.numbers
+
+    @property
+    def weights_or_ones(self) -> Floats:
+        """Weights or exposures of the cells; 1 without any."""
+        return np.ones(len(self.values)) if self.weights is None else self.weights
 
     def only(self, chosen: Bools) -> Cells:
         """Some of the cells."""
@@ -149,18 +140,50 @@ class Cells:
             weights=None if self.weights is None else self.weights[chosen],
         )
 
-    def check(self) -> None:
-        """Raise for cells, weights and shapes that cannot be fitted."""
+    def checked(self) -> Cells:
+        """Raise for cells that cannot be fitted; leave out those without a weight."""
+        found = self
+        if self.weights is not None:
+            found = self.only(np.nan_to_num(self.weights) > 0.0)
         try:  # the quickest look at a large array
-            if self.positions is None and self.fibres.col_sums.any():
-                return
+            if found.positions is None and found.fibres.col_sums.any():
+                return found
         except DataError:  # named below
             pass
-        check_values(self, self.values, None)
-        if not len(self.values):
+        check_values(found, found.values, None)
+        if not len(found.values):
             raise DataError(
                 f"{self.name} has no observed cell: there is nothing to fit."
             )
+        return found
+
+    def problem(self, levels: Sequence[Levels]) -> Problem:
+        """Their problem, in units that are far from the ends of float64."""
+        x, v = self.values, self.weights
+        exponent = in_sums = _exponent(x)
+        s = np.ldexp(x, -exponent)
+        if v is not None:
+            of_weights = _exponent(v)
+            v = np.ldexp(v, -of_weights)
+            if self.exposed:
+                exponent -= of_weights
+            else:
+                s, in_sums = s * v, in_sums + of_weights
+        lost = (s == 0.0) & (x > 0.0)
+        if lost.any():
+            raise NotRepresentableError(
+                f"{self.where(int(lost.argmax()))} is so much smaller than the largest "
+                "cells that float64 cannot hold both in one sum. Multiply levels by "
+                "powers of ten that bring the cells closer together."
+            )
+        units = {"exponent": exponent, "unit": 2.0**-in_sums}
+        return Problem.of(s, v, levels, self.index, n_threads=self.n_threads, **units)
+
+
+def _exponent(x: Floats) -> int:
+    """The power of two of the largest number; 0 where sums are far from the ends."""
+    exponent = math.frexp(float(x.max(initial=0.0)))[1]
+    return exponent if abs(exponent) > FAR else 0
 
 
 def read_cells(
@@ -172,43 +195,57 @@ def read_cells(
 ) -> Cells:
     """Read an array, a sparse array of coordinates, or (indices, values)."""
     name, given = weights_or_exposure(weights, exposure)
-    index, values, shape = _listed(T) or (None, *_dense(T))
-    is_list = index is not None
-    modes = _names_of(names, len(shape))
-    labels = (None,) * len(shape)
-    if not is_list and (given is not None or values.size < LARGE):
-        index = np.nonzero(~np.isnan(values))
-        values = values[index]
-    found = Cells(index, values, shape, modes, labels, n_threads=n_threads)
-    if given is not None:
-        every = _weights_of(name, given, shape, len(values) if is_list else None)
-        is_whole = every.shape == shape
-        V = every[found.index] if is_whole else every
+    index, values, shape = _listed(T) or _dense(T)
+    every = None if given is None else _weights_of(name, given, shape, index)
+    if index is not None or every is not None or values.size < LARGE:
         is_known = ~np.isnan(values)
-        check_weights(replace(found, numbers=V, name=name).only(is_known))
-        found = replace(
-            found,
-            weights=V,
-            exposed=name == "exposure",
-            every=every if is_whole else None,
-        ).only(is_known & (np.nan_to_num(V) > 0.0))
-    elif is_list and np.isnan(values).any():
-        found = found.only(~np.isnan(values))
-    found.check()
-    return found
+        places = np.nonzero(is_known)
+        index = places if index is None else tuple(k[places] for k in index)
+        values = values[places]
+    modes, labels = _names_of(names, len(shape)), (None,) * len(shape)
+    cells = Cells(index, values, shape, modes, labels, n_threads=n_threads)
+    if every is not None and index is not None:
+        V, is_exposure = every[index], name == "exposure"
+        check_weights(replace(cells, numbers=V, name=name))
+        cells = replace(cells, weights=V, exposed=is_exposure, every=every)
+    return cells.checked()
 
 
-def check_finite(cells: Floats, modes: Sequence[Any], labels: Sequence[Any]) -> None:
-    """Raise for cells of an array that cannot be fitted, by their labels."""
-    bad = np.nonzero((cells < 0.0) | np.isinf(cells))
-    found = Cells(bad, cells[bad], cells.shape, tuple(modes), tuple(labels))
-    check_values(found, found.values, None)
+def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long]:
+    """The cells of a long table, and what its frame has beside them."""
+    shape = tuple(len(key.values) for key in table.keys)
+    codes = [key.codes.astype(np.int64) for key in table.keys]
+    index, place = distinct_rows(codes, shape)
+    n = len(index[0])
+    if n < len(table.values) and duplicates == "raise":
+        table.refuse_duplicates()
+    known = ~np.isnan(table.values)
+    values = weighted_counts(place[known], table.values[known], n)
+    weights = every = None
+    if table.weights is not None:
+        weights = np.full(n, np.nan)
+        weights[place] = table.weights
+        every = Listed(index, weights, shape)
+    cells = Cells(
+        tuple(index),
+        values,
+        shape,
+        tuple(table.names[:-1]),
+        tuple(key.labels for key in table.keys),
+        weights,
+        table.exposed,
+        every,
+        name=str(table.names[-1]),
+    )
+    cells = cells.only(np.bincount(place[known], minlength=n) > 0).checked()
+    keys = tuple(key.values for key in table.keys)
+    return cells, Long(table.names, keys, str(table.frame.implementation.value))
 
 
-def _dense(T: Any) -> tuple[Floats, tuple[int, ...]]:
+def _dense(T: Any) -> tuple[None, Floats, tuple[int, ...]]:
     cells = dense_cells(T)
     _check_shape(cells.shape)
-    return cells, cells.shape
+    return None, cells, cells.shape
 
 
 def dense_cells(T: Any, name: str = "T") -> Floats:
@@ -222,7 +259,7 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
         raise NotNumericError(
             f"{name} is a sparse {type(T).__name__}, whose absent cells may be zeros "
             "or missing. If they are missing, fit (indices, values, shape) or a "
-            "sparse.COO with fill_value=np.nan; fit.predict(indices) fills cells."
+            "sparse.COO with fill_value=np.nan."
         )
     array, mask = as_array(T, name)
     if mask is not None and array.dtype.kind == "O":
@@ -235,58 +272,41 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
 def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
     """Cells of a sparse array of coordinates, or of indices and values; else None."""
     if isinstance(T, tuple) and len(T) in (2, 3) and np.ndim(T[1]) == 1:
-        coords, values = T[:2]
-        shape = T[2] if len(T) == 3 else None
+        coords, values, shape = (*T, None)[:3]
     elif hasattr(T, "coords") and np.isnan(getattr(T, "fill_value", 0.0)):
         coords, values, shape = T.coords, T.data, T.shape
     else:
         return None
-    index = tuple(_positions(k, mode) for mode, k in enumerate(coords))
+    index = tuple(np.asarray(k) for k in coords)
     cells = as_kernel_array(np.asarray(values).reshape(-1, 1), "values")
     values = cells.ravel().astype(np.float64)
-    if any(len(k) != len(values) for k in index):
-        raise DataError(
-            f"The indices have lengths {listed([len(k) for k in index])}, but there "
-            f"are {counted(len(values), 'value')}: pass one position per mode and cell."
-        )
+    for mode, k in enumerate(index):
+        if k.dtype.kind not in "iu" or k.shape != values.shape or (k < 0).any():
+            raise DataError(
+                f"The positions along mode {mode} must be whole numbers of at least 0, "
+                f"one per cell ({len(values):,} of them)."
+            )
+    index = tuple(k.astype(np.int64) for k in index)
     lengths = [int(k.max(initial=-1)) + 1 for k in index]
-    shape = tuple(lengths) if shape is None else tuple(int(n) for n in shape)
+    shape = tuple(lengths if shape is None else map(int, shape))
     _check_shape(shape)
-    if len(shape) != len(index) or any(
-        n > s for n, s in zip(lengths, shape, strict=True)
-    ):
+    if len(shape) != len(index) or (np.array(lengths) > shape).any():
         raise DataError(
             f"The indices reach {tuple(n - 1 for n in lengths)}, but the shape is "
             f"{shape}. Positions are counted from 0."
         )
-    _check_once(index, shape)
+    keys = row_keys(index, shape)
+    if not (keys[1:] > keys[:-1]).all():
+        _, place, n = np.unique(keys, return_inverse=True, return_counts=True)
+        if n.max() > 1:
+            at = int(np.argmax(n[place] > 1))
+            cell = ", ".join(str(int(k[at])) for k in index)
+            again = counted(len(keys) - len(n), "cell is", "cells are")
+            raise LabelError(
+                f"The cell ({cell}) is listed {n[place[at]]} times ({again} listed "
+                "again in all). A cell has one value: add such values up, or drop one."
+            )
     return index, values, shape
-
-
-def _positions(given: Any, mode: int) -> Ints:
-    found = np.asarray(given)
-    if found.dtype.kind not in "iu" or found.ndim != 1 or (found < 0).any():
-        raise DataError(
-            f"The positions along mode {mode} must be whole numbers of at least 0, one "
-            "per cell."
-        )
-    return found.astype(np.int64)
-
-
-def _check_once(index: Sequence[Ints], shape: Sequence[int]) -> None:
-    """Raise for a cell that is listed twice."""
-    codes = number_rows(index, shape)
-    if codes is not None and (codes[1:] > codes[:-1]).all():
-        return
-    distinct, place = distinct_rows(index, *shape)
-    n_more = len(place) - len(distinct[0])
-    if n_more:
-        at = int(np.argmax(np.bincount(place)[place] > 1))
-        cell = ", ".join(str(int(k[at])) for k in index)
-        raise LabelError(
-            f"The cell ({cell}) is listed {counted(n_more, 'time', 'times')} too "
-            "often. A cell has one value: add such values up, or drop one."
-        )
 
 
 def _check_shape(shape: Sequence[int]) -> None:
@@ -297,10 +317,9 @@ def _check_shape(shape: Sequence[int]) -> None:
             f"T has {len(shape)} modes; at most {MOST_MODES} are supported."
         )
     if 0 in shape:
-        mode = list(shape).index(0)
         raise DataError(
-            f"T has shape {tuple(shape)}: mode {mode} has no levels. Every mode needs "
-            "at least one."
+            f"T has shape {tuple(shape)}: mode {list(shape).index(0)} has no levels. "
+            "Every mode needs at least one."
         )
 
 
@@ -319,14 +338,13 @@ def _names_of(names: Any, n: int) -> tuple[Any, ...]:
     return found
 
 
-# ---------------------------------------------------------------------------- weights
 def _weights_of(
-    name: str, given: Any, shape: tuple[int, ...], n_listed: int | None
-) -> AnyArray:
-    """Weights of all cells, or of the listed ones where both come as a list."""
+    name: str, given: Any, shape: tuple[int, ...], index: Any
+) -> AnyArray | Listed:
+    """Weights by positions: of all cells, or of listed ones that come as a list."""
     found = dense_cells(given, name).copy()  # the fit keeps it
-    if found.shape == (n_listed,) and found.shape != shape:
-        return found
+    if index is not None and found.shape == index[0].shape != shape:
+        return Listed(index, found, shape)
     try:
         return np.broadcast_to(found, shape)
     except ValueError as error:
@@ -351,10 +369,9 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
             f"[{tuple(modes[:2])!r}], got {interactions!r}."
         )
     for given in sets:
-        is_set = isinstance(given, tuple | list) and not _is_one(given, modes)
-        members = given if is_set else (given,)
-        if isinstance(given, str) and not _is_one(given, modes):
-            members = given.split(":")
+        members = given.split(":") if isinstance(given, str) else given
+        if _is_one(given, modes) or not isinstance(members, tuple | list):
+            members = (given,)
         found.append(tuple(sorted({_mode_of(one, modes) for one in members})))
     if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):
         raise ParameterError(
@@ -362,12 +379,9 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
             "cell by itself: nothing would be filled. Leave one out."
         )
     found += [(k,) for k in range(len(modes))]
-    largest = [
-        margin
-        for margin in dict.fromkeys(found)
-        if not any(set(margin) < set(other) for other in found)
-    ]
-    return tuple(sorted(largest))
+    is_inside = [any(set(own) < set(other) for other in found) for own in found]
+    pairs = zip(found, is_inside, strict=True)
+    return tuple(sorted({margin for margin, inside in pairs if not inside}))
 
 
 def _is_one(given: Any, modes: Sequence[Any]) -> bool:
@@ -387,39 +401,3 @@ def _mode_of(given: Any, modes: Sequence[Any]) -> int:
         f"interactions names {given!r}, which is no mode: they are {listed(modes)}."
         f"{hint}"
     )
-
-
-# ------------------------------------------------------------------------ the problem
-def problem_of(
-    cells: Cells, levels: Sequence[Levels], n_threads: int | None
-) -> tuple[Problem, int]:
-    """The problem far from the ends of float64, and the power of two of its unit."""
-    x, v = cells.values, cells.weights
-    exponent = _exponent(x)
-    s = np.ldexp(x, -exponent)
-    if v is not None:
-        of_weights = _exponent(v)
-        v = np.ldexp(v, -of_weights)
-        if cells.exposed:
-            exponent -= of_weights
-        else:
-            s = s * v
-    lost = (s == 0.0) & (x > 0.0)
-    if lost.any():
-        raise NotRepresentableError(
-            f"{cells.where(int(lost.argmax()))} is so much smaller than the largest "
-            "cells that float64 cannot hold both in one sum. Multiply levels by powers "
-            "of ten that bring the cells closer together."
-        )
-    found = [level.find(cells.index) for level in levels]
-    sizes = [level.size for level in levels]
-    return Problem.of(s, v, found, sizes, n_threads), exponent
-
-
-def _exponent(x: Any) -> int:
-    """The power of two of the largest number; 0 where its sums are far from the ends.
-
-    Those of float64.
-    """
-    exponent = math.frexp(float(x.max(initial=0.0)))[1]
-    return exponent if abs(exponent) > FAR else 0

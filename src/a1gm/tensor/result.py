@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from a1gm._base.checks import is_array, is_count, need
 from a1gm._base.float_range import as_float32, check_cells
 from a1gm._base.types import AnyArray, Floats, Ints, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._fit.certified import Certified
 from a1gm._fit.frames import (
+    BACKENDS,
     Long,
     check_backend,
     long_frame,
@@ -29,8 +31,16 @@ from a1gm._fit.messages import (
 from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided, with_exposure
 from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
+from a1gm._fit.save import array_of, check_numbers, check_solution, options_of
 from a1gm._fit.sure.arguments import Dispersion
+from a1gm._observe.codec import (
+    from_arrays,
+    labels_from_json,
+    labels_to_json,
+    to_arrays,
+)
 from a1gm._rows.labels import Lookup, paired
+from a1gm._rows.rows import check_values
 from a1gm.exceptions import (
     DataError,
     ParameterError,
@@ -38,13 +48,15 @@ from a1gm.exceptions import (
     WeightsError,
 )
 from a1gm.tensor.known import Known, n_parameters
-from a1gm.tensor.problem import MOST_CELLS, Levels, Margin, Problem
-from a1gm.tensor.read import Cells, Listed, check_finite, dense_cells
-from a1gm.tensor.save import KIND_OF_TENSOR, fit_to_arrays
+from a1gm.tensor.problem import Levels
+from a1gm.tensor.read import Cells, Listed, dense_cells, margins_of
 from a1gm.tensor.solve import Solved
 from a1gm.tensor.sure import TensorUncertainty
 
+KIND_OF_TENSOR = "TensorFit"
+MOST_CELLS = 1 << 26  # of a table that is looked at cell by cell
 CELLS_AT_ONCE = 1 << 20
+_need = partial(need, "a fit")
 
 
 class TensorFit(Certified, Kept):
@@ -66,28 +78,38 @@ class TensorFit(Certified, Kept):
     """
 
     _kind, _sums_in_words = KIND_OF_TENSOR, "sums by level"
+    _found: Solved
 
     def __init__(
         self,
         cells: Cells,
-        groups: tuple[Margin, ...],
         levels: tuple[Levels, ...],
-        problem: Problem,
-        known: Known,
         solved: Solved,
-        exponent: int,
+        known: Known | None = None,
+        long: Long | None = None,
         *,
         tol: float,
         on_undetermined: OnUndetermined,
-        long: Long | None = None,
     ) -> None:
-        self._cells, self._groups, self._levels = cells, groups, levels
-        self._problem, self._known, self._solved = problem, known, solved
-        self._exponent, self._long = exponent, long
+        self._cells, self._levels, self._found, self._long = cells, levels, solved, long
+        if known is not None:
+            self._known = known
         self._on_undetermined: OnUndetermined = on_undetermined
-        self.tol = tol
-        self.modes, self.labels = cells.modes, cells.labels
-        self.margins = tuple(tuple(self.modes[k] for k in group) for group in groups)
+        self.tol, self.modes, self.labels = tol, cells.modes, cells.labels
+        self._groups = tuple(own.margin for own in levels)
+        self.margins = tuple(
+            tuple(self.modes[k] for k in group) for group in self._groups
+        )
+
+    @cached_property
+    def _known(self) -> Known:
+        """What the data determine; not needed where positive cells decide all."""
+        return Known(self._cells.problem(self._levels), self._found.rank)
+
+    @property
+    def _starts(self) -> Ints:
+        """Where the levels of each margin begin in the vector of all."""
+        return np.cumsum([0, *(own.size for own in self._levels)])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -96,27 +118,23 @@ class TensorFit(Certified, Kept):
 
     # --------------------------------------------------------------- how it was solved
     @property
-    def _found(self) -> Solved:
-        return self._solved
-
-    @property
     def cell_error(self) -> float:
         """Bound on the relative error of fitted cells, rounding included.
 
         An estimate where more than 700 levels lie beside the largest margin.
         """
-        assert self._solved.cell_error is not None
-        return self._solved.cell_error
+        assert self._found.cell_error is not None
+        return self._found.cell_error
 
     @property
     def cell_error_is_bound(self) -> bool:
         """Whether ``cell_error`` is a bound, not an estimate."""
-        return self._solved.is_bound
+        return self._found.is_bound
 
     @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return self._known.n_approached == 0
+        return self._found.rank is not None or self._known.n_approached == 0
 
     # ------------------------------------------------------------------------- factors
     @cached_property
@@ -129,21 +147,17 @@ class TensorFit(Certified, Kept):
         """
         found: dict[Any, Floats] = {}
         units = 1.0
-        has_cells = self._problem.has_cells
-        every = np.where(has_cells, self._solved.t, np.nan)
-        parts = zip(self._levels, self._problem.split(every), strict=True)
-        for g, (levels, factor) in enumerate(parts):
-            total = float(np.nansum(factor)) if g else 1.0
-            total = total if total > 0.0 else 1.0
+        parts = np.split(self._found.t, self._starts[1:-1])
+        for margin, own, t in zip(self.margins, self._levels, parts, strict=True):
+            _check_size("factors", own.lengths)
+            total = (float(t.sum()) or 1.0) if found else 1.0
             units *= total
-            _check_size("factors", levels.lengths)
-            full = np.full(math.prod(levels.lengths), np.nan)
-            full[slice(None) if levels.codes is None else levels.codes] = factor / total
-            margin = self.margins[g]
+            full = np.full(math.prod(own.lengths), np.nan)
+            full[slice(None) if own.codes is None else own.codes] = t / total
             name = margin[0] if len(margin) == 1 else margin
-            found[name] = full.reshape(levels.lengths)
+            found[name] = full.reshape(own.lengths)
         first = next(iter(found))
-        found[first] = np.ldexp(found[first] * units, self._exponent)
+        found[first] = np.ldexp(found[first] * units, self._found.exponent)
         check_cells(found[first])
         return found
 
@@ -191,12 +205,14 @@ class TensorFit(Certified, Kept):
 
         Not counted (-1) where the design is too large for exact elimination.
         """
+        if self._found.rank is not None:
+            return 0
         rank = self._known.rank
         if rank is None:
             return -1
         used = [len(np.unique(k)) for k in self._cells.index]
         n_levels = sum(math.prod(used[k] for k in group) for group in self._groups)
-        absent = n_levels - int(self._known.stay.has_cells.sum())
+        absent = n_levels - int((self._known.stay.counts > 0.0).sum())
         return max(0, n_parameters(self._groups, used) - absent - rank)
 
     # --------------------------------------------------------------------------- cells
@@ -207,18 +223,19 @@ class TensorFit(Certified, Kept):
     @cached_property
     def _is_whole(self) -> bool:
         """Whether every cell of the table has a value."""
-        has_all = all(own.size == math.prod(own.lengths) for own in self._levels)
-        has_all = has_all and bool(self._problem.has_cells.all())
+        if self._found.rank is not None:
+            return True
+        has_all = all(own.codes is None for own in self._levels)
         return has_all and self._known.is_whole
 
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells; NaN where the data do not determine them."""
         levels = self._levels_of(index)
         found = np.ones(len(index[0]))
-        for level, t in zip(levels, self._problem.split(self._solved.t), strict=True):
-            found *= t[level]
+        for level, start in zip(levels, self._starts, strict=False):
+            found *= self._found.t[start + level]
         with np.errstate(over="ignore"):
-            found = np.ldexp(found, self._exponent)
+            found = np.ldexp(found, self._found.exponent)
         if not self._is_whole:
             decided(found, self._known.fates(levels))
         if self._cells.exposed or exposure is not None:
@@ -232,9 +249,8 @@ class TensorFit(Certified, Kept):
     def _levels_and_fates(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
         """Levels of cells in the vector of all groups, and their fates."""
         levels = self._levels_of(index)
-        starts = self._problem.starts
         fates = self._known.fates(levels)
-        return [row + a for row, a in zip(levels, starts, strict=False)], fates
+        return [row + a for row, a in zip(levels, self._starts, strict=False)], fates
 
     @cached_property
     def _weights(self) -> Any:
@@ -242,26 +258,27 @@ class TensorFit(Certified, Kept):
         cells = self._cells
         if cells.every is not None:
             return cells.every
-        return Listed.of(cells.index, cells.weights_or_ones, self.shape)
+        return Listed(cells.index, cells.weights_or_ones, self.shape)
 
     def _exposure_at(self, index: Sequence[Ints], given: Any = None) -> Floats:
         """Exposures of cells: those of the fit, or other ones."""
-        if given is not None:
-            if not self._cells.exposed:
+        if given is None:
+            found: Floats = self._weights[tuple(index)]
+            is_listed = isinstance(self._weights, Listed) and self._long is None
+            if is_listed and np.isnan(found).any():
                 raise ParameterError(
-                    "This fit was made without exposure. Leave exposure= out, or fit "
-                    "the table with it."
+                    "The exposures of missing cells are not known: pass exposure= to "
+                    "fit.predict for the cells that are needed."
                 )
-            if ((given < 0.0) | np.isinf(given)).any():
-                raise WeightsError("exposure must be finite and at least 0.")
-            return np.asarray(given)
-        found: Floats = self._weights[tuple(index)]
-        if self._cells.every is None and np.isnan(found).any():
+            return found
+        if not self._cells.exposed:
             raise ParameterError(
-                "The exposures of missing cells are not known: pass exposure= to "
-                "fit.predict for the cells that are needed."
+                "This fit was made without exposure. Leave exposure= out, or fit the "
+                "table with it."
             )
-        return found
+        if ((given < 0.0) | np.isinf(given)).any():
+            raise WeightsError("exposure must be finite and at least 0.")
+        return np.asarray(given)
 
     @cached_property
     def _finders(self) -> tuple[Lookup, ...]:
@@ -392,13 +409,21 @@ class TensorFit(Certified, Kept):
 
     def _read(self, T: Any) -> Floats:
         """The cells of an array of the fitted shape."""
+        if isinstance(T, tuple) or hasattr(T, "coords") or hasattr(T, "columns"):
+            raise DataError(
+                f"An array of shape {self.shape} is needed, got a {type(T).__name__}. "
+                "fit.predict fills the cells of a frame or of indices, fit.fill_long() "
+                "the missing ones of a long table."
+            )
         cells = dense_cells(T).copy()
         if cells.shape != self.shape:
             raise DataError(
                 f"T has shape {cells.shape}, but the fit is of shape {self.shape}: "
                 "rows and columns of other tables have no factors here."
             )
-        check_finite(cells, self.modes, self.labels)
+        bad = np.nonzero((cells < 0.0) | np.isinf(cells))
+        named = Cells(bad, cells[bad], self.shape, self.modes, self.labels)
+        check_values(named, named.values, None)
         return cells
 
     def predict(self, frame: Any, *, exposure: Any = None) -> Any:
@@ -492,8 +517,67 @@ class TensorFit(Certified, Kept):
         """
         return TensorUncertainty(self, dispersion)
 
+    # ------------------------------------------------------------------------ files
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        return fit_to_arrays(self)
+        cells, long = self._cells, self._long
+        arrays = {"index": np.stack(cells.index), "values": cells.values}
+        if cells.weights is not None:
+            arrays["weights"] = cells.weights
+        content = {
+            "shape": list(cells.shape),
+            "modes": labels_to_json(cells.modes),
+            "labels": [labels_to_json(own) for own in cells.labels],
+            "margins": [list(group) for group in self._groups],
+            "exposed": cells.exposed,
+            "solved": to_arrays("solved", self._found, arrays),
+            "long": long and [labels_to_json(long.names), long.backend],
+            "options": {"tol": self.tol, "on_undetermined": self._on_undetermined},
+        }
+        return content, arrays
+
+    @classmethod
+    def _from_arrays(
+        cls, content: dict[str, Any], arrays: dict[str, AnyArray]
+    ) -> TensorFit:
+        """The fit of a file, every part of it checked."""
+        shape, index = tuple(content["shape"]), arrays["index"]
+        n, m = len(shape), len(arrays["values"])
+        _need(all(is_count(k, 1) for k in shape) and n >= 1, "shape")
+        _need(is_array(index, "i8", (n, m)) and m >= 1, "index")
+        _need(((index >= 0) & (shape > index.T).T).all(), "index")
+        labels = tuple(
+            None if own is None else array_of(own, k)
+            for own, k in zip(content["labels"], shape, strict=True)
+        )
+        modes = tuple(labels_from_json(content["modes"], n, unique=False) or ())
+        _need(len(set(modes)) == n, "modes")
+        weights, exposed = arrays.get("weights"), content["exposed"]
+        _need(exposed is False or (exposed is True and weights is not None), "exposed")
+        given = tuple(index), arrays["values"], shape, modes, labels, weights, exposed
+        cells, solved = Cells(*given), from_arrays("solved", Solved, content, arrays)
+        groups = margins_of([tuple(group) for group in content["margins"]], range(n))
+        _need([list(group) for group in groups] == content["margins"], "margins")
+        levels = tuple(Levels.every(own, shape).where(cells.index) for own in groups)
+        for name, found, size in (
+            ("values", cells.values, m),
+            ("weights", cells.weights_or_ones, m),
+            ("t", solved.t, sum(own.size for own in levels)),
+        ):
+            check_numbers(found, size, name)
+            _need(not np.isnan(found).any(), name)
+        _need(bool(cells.weights_or_ones.all()), "weights")
+        check_solution(solved)
+        error, rank, exponent = solved.cell_error, solved.rank, solved.exponent
+        _need(type(error) is float and error >= 0.0, "cell_error")
+        _need(type(solved.is_bound) is bool, "is_bound")
+        _need(rank is None or is_count(rank), "rank")
+        _need(type(exponent) is int and abs(exponent) < 1 << 12, "exponent")
+        long = content["long"]
+        if long is not None:
+            _need(long[1] in BACKENDS, "long")
+            names = labels_from_json(long[0], n + 1, unique=False) or ()
+            long = Long(tuple(names), labels, long[1])
+        return cls(cells, levels, solved, None, long, **options_of(content))
 
     # --------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:

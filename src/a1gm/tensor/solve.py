@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -14,24 +14,26 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
-from a1gm._base.types import AnyArray, Floats, Ints, Solver
+from a1gm._base.types import Floats, Ints, Solver
 from a1gm._kernel import kernel
 from a1gm.tensor.problem import Problem
 from a1gm.tensor.reduce import merge_twins, solve_two_groups
 
 PATIENCE = 60  # sweeps that scaling may still need before Newton takes over
-MOST_DENSE = 700  # levels beside the largest group up to which Newton is dense
 LONGEST_STEP = 2.0  # of the logarithm of a cell
 CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
 PIVOT = 1e-10  # of its diagonal: smaller pivots are null directions
-REFINED = 5  # rounds of refinement of a shifted factorisation
 SHIFT = 1e-12
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 
 
 @dataclass(frozen=True)
 class Solved:
-    """Factors of all levels, and how they were found."""
+    """Factors of all levels, and how they were found.
+
+    ``rank`` is that of the design where positive cells are known to decide all others;
+    the factors are in units of 2 to the power of ``exponent``.
+    """
 
     t: Floats
     solver: Solver
@@ -39,12 +41,14 @@ class Solved:
     gap: float
     cell_error: float | None = None  # None: not known yet
     is_bound: bool = True  # not an estimate
+    rank: int | None = None
+    exponent: int = 0
 
 
 def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
-    if problem.n_cells == 0:  # all were zeros that are given up
-        return Solved(np.zeros(len(problem.has_cells)), "closed form", 0, 0.0, 0.0)
+    if not len(problem.s):  # all were zeros that are given up
+        return Solved(np.zeros(len(problem.sums)), "closed form", 0, 0.0, 0.0)
     merged = merge_twins(problem)
     small = problem if merged is None else merged.problem
     t, solver, n_iter, error = solve_two_groups(small, tol, max_iter) or _iterate(
@@ -55,26 +59,28 @@ def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
     _, margins = problem.fitted(t)
     gap = problem.gap(margins)
     error = None if error is None else max(error, gap)
-    return Solved(t, solver, n_iter, gap, error)
+    return Solved(t, solver, n_iter, gap, error, exponent=problem.exponent)
 
 
 def _iterate(
     p: Problem, tol: float, max_iter: int
 ) -> tuple[Floats, Solver, int, float | None]:
-    t = np.where(p.has_cells, 1.0, 0.0)
-    n_iter, margins = kernel.scale_cells(
-        p.level, None, p.starts, p.v, p.sums, t, tol, max_iter, PATIENCE, p.threads
-    )
+    t = (p.counts > 0.0).astype(np.float64)
+    how = tol, max_iter, PATIENCE, p.threads
+    n_iter, margins = kernel.scale_cells(p.level, None, p.starts, p.v, p.sums, t, *how)
     gap = p.gap(margins)
-    if gap <= tol:
-        return t, "scaling", n_iter, None
-    f, _ = p.fitted(t)
-    steps = _Steps(p, tol, max_iter - n_iter)
-    while gap > tol and steps.left > 0:
-        d = steps.step(f, margins, gap)
-        longest = float(np.abs(p.of_cells(d)).max(initial=0.0))
-        size = min(1.0, LONGEST_STEP / longest) if longest > 0.0 else 1.0
-        new = t * np.exp(size * d)
+    solver: Solver = "scaling" if gap <= tol else "newton"
+    f, _ = p.fitted(t) if gap > tol else (t, None)
+    while gap > tol and n_iter < max_iter:
+        r = p.sums - margins
+        if p.is_small:
+            d, used = Eliminated(*p.pairs(f)).solve(r), 1
+        else:
+            forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
+            d, used = _by_products(p, f, margins, r, forcing, max_iter - n_iter)
+        n_iter += used
+        longest = float(np.abs(d[p.level].sum(axis=0)).max())
+        new = t * np.exp(d * min(1.0, LONGEST_STEP / max(longest, LONGEST_STEP)))
         f, margins = p.fitted(new)
         before, gap = gap, p.gap(margins)
         if not gap < math.inf:
@@ -82,84 +88,46 @@ def _iterate(
         t = new
         if gap < NEARLY and gap > 0.5 * before:
             break
-    return t, "newton", max_iter - max(steps.left, 0), None
+    return t, solver, n_iter, None
 
 
-class _Steps:
-    """Newton steps within a budget: a product of conjugate gradients counts as one."""
+def _by_products(
+    p: Problem, f: Floats, margins: Floats, r: Floats, forcing: float, most: int
+) -> tuple[Floats, int]:
+    """A Newton step by conjugate gradients, and how many products it took.
 
-    def __init__(self, problem: Problem, tol: float, left: int) -> None:
-        self.p, self.tol, self.left = problem, tol, left
-        sizes = problem.sizes
-        self.is_dense = int(sizes.sum() - sizes.max()) <= MOST_DENSE
-        self.may_factorise = True
+    Where these crawl, as along thin chains, whose fill-in is low, a sparse
+    factorisation is their preconditioner.
+    """
+    root = np.where(margins > 0.0, margins, 1.0) ** -0.5
+    n_products = 0
 
-    def step(self, f: Floats, margins: Floats, gap: float) -> Floats:
-        """The logarithms by which factors are off, to first order."""
-        self.left -= 1
-        r = self.p.sums - margins
-        if self.is_dense:
-            return Eliminated(*self.p.pairs(f)).solve(r)
-        return self._by_products(f, margins, r, gap)
+    def times(y: Floats) -> Floats:
+        nonlocal n_products
+        n_products += 1
+        return root * p.times(f, root * y)
 
-    def _by_products(self, f: Floats, margins: Floats, r: Floats, gap: float) -> Floats:
-        """Conjugate gradients on the singular, consistent system."""
-        D = np.where(margins > 0.0, margins, 1.0)
-        x, z = np.zeros_like(r), r / D
-        d, rz = z.copy(), float(r @ z)
-        enough = max(min(0.1, math.sqrt(gap)) * gap, 0.1 * self.tol)
-        for n in range(self.left + 1):
-            if n == CRAWLING and self.may_factorise:
-                found = self._by_factorisation(f, r + 0.0, x)
-                if found is not None:
-                    return found
-            y = self.p.times(f, d)
-            self.left -= 1
-            curvature = float(d @ y)
-            if curvature <= 0.0:
-                break
-            a = rz / curvature
-            x += a * d
-            r = r - a * y
-            z = r / D
-            if float(np.abs(z).max()) <= enough:
-                break
-            rz, old = float(r @ z), rz
-            d = z + (rz / old) * d
-        return x
-
-    def _by_factorisation(self, f: Floats, r: Floats, x: Floats) -> Floats | None:
-        """A sparse factorisation, for long thin chains, whose fill-in is low."""
-        H = hessian(self.p, f)
-        D = H.diagonal()
-        D = np.where(D > 0.0, D, 1.0)
-        try:
-            lu = spl.splu(
-                (H + sp.diags(SHIFT * D)).tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except (RuntimeError, MemoryError):
-            self.may_factorise = False
-            return None
-        more = np.zeros_like(r)
-        for _ in range(REFINED):
-            left = r - H @ more
-            if float(np.abs(left / D).max()) <= 0.1 * self.tol:
-                break
-            more += lu.solve(left)
-        return x + more
+    H, b = spl.LinearOperator((len(r),) * 2, times, dtype=np.float64), root * r
+    y, unfinished = spl.cg(H, b, rtol=forcing, maxiter=min(most, CRAWLING))
+    if unfinished and n_products < most:
+        M = _factorised(p, f, root)
+        y, _ = spl.cg(H, b, y, rtol=forcing, maxiter=most - n_products, M=M)
+    return root * y, n_products
 
 
-def hessian(p: Problem, f: Floats) -> Any:
-    """The Hessian at fitted cells, sparse: their sums by every pair of groups."""
+def _factorised(p: Problem, f: Floats, root: Floats) -> Any:
+    """The Hessian times roots on both sides, factorised; None where that fails."""
     groups = range(len(p.sizes))
     own = [sp.diags_array(sums) for sums in p.split(p.add(f))]
-    return sp.block_array(
-        [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups],
-        format="csc",
-    )
+    blocks = [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups]
+    R = sp.diags_array(root)
+    H: Any = R @ sp.block_array(blocks) @ R + SHIFT * sp.eye_array(len(root))
+    how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        lu = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
+    except (RuntimeError, MemoryError):
+        return None
+    return spl.LinearOperator(H.shape, lu.solve, dtype=np.float64)
 
 
 class Eliminated:
@@ -178,28 +146,25 @@ class Eliminated:
         starts: Ints,
         rank: int | None = None,
     ) -> None:
+        self.D, self.starts = D, starts
         big = int(np.argmax(np.diff(starts)))
         others = [g for g in range(len(starts) - 1) if g != big]
         self.own = slice(int(starts[big]), int(starts[big + 1]))
         self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
-        self.D, d = D, D[self.own]
-        n_own = int((d > 0.0).sum())
-        self.d = np.where(d > 0.0, d, 1.0)
-        B: Any = np.zeros((len(d), 0))
-        if others:
-            blocks = [cross(big, g) for g in others]
-            is_sparse = any(map(sp.issparse, blocks))
-            B = sp.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
-        self._B = B
+        n_own = int((D[self.own] > 0.0).sum())
+        self.d = np.where(D[self.own] > 0.0, D[self.own], 1.0)
+        blocks: Any = [np.zeros((len(self.d), 0)), *(cross(big, g) for g in others)]
+        is_sparse = any(map(sp.issparse, blocks))
+        self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
         S = np.diag(D[self.rest])
-        ends = np.cumsum([0] + [int(starts[g + 1] - starts[g]) for g in others])
+        ends = np.cumsum([0, *(starts[g + 1] - starts[g] for g in others)])
         places = [slice(*pair) for pair in pairwise(ends)]
         for (g, at), (h, to) in combinations(zip(others, places, strict=True), 2):
             S[at, to] = _dense(cross(g, h))
             S[to, at] = S[at, to].T
-        roots = _by_row(self.d**-0.5, B)
+        roots = self._shares(self.d**-0.5)
         S -= _dense(roots.T @ roots)
-        diagonal = self.D[self.rest]
+        diagonal = D[self.rest]
         self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
         S *= self.scale[:, None]
         S *= self.scale
@@ -211,41 +176,27 @@ class Eliminated:
         self.rank = k + n_own
         self._cholesky = np.tril(c)[:k, :k]
         self._pivots: Ints = pivots[:k].astype(np.int64) - 1
-        found_all = rank is None or k == wanted
-        least = self._cholesky.diagonal().min(initial=1.0) ** 2
-        self.least_pivot = float(least) if found_all else 0.0
+        least = float(self._cholesky.diagonal().min(initial=1.0) ** 2)
+        self.least_pivot = least if rank is None or k == wanted else 0.0
+
+    def _shares(self, x: Floats) -> Any:
+        is_dense = isinstance(self.B, np.ndarray)
+        return x[:, None] * self.B if is_dense else sp.diags_array(x) @ self.B
 
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
-        return sp.csr_array(_by_row(1.0 / self.d, self._B))
+        return sp.csr_array(self._shares(1.0 / self.d))
 
     @cached_property
     def inverse(self) -> Floats:
         """Generalised inverse for the groups that are left."""
-        n, at = len(self.rest), self._pivots
+        n, at, half = len(self.rest), self._pivots, self._cholesky
+        if len(half):
+            half = np.tril(sl.lapack.dpotri(half, lower=1)[0])
         found = np.zeros((n, n))
-        found[np.ix_(at, at)] = self._half + np.tril(self._half, -1).T
+        found[np.ix_(at, at)] = half + np.tril(half, -1).T
         return found * self.scale[:, None] * self.scale
-
-    @cached_property
-    def _half(self) -> Floats:
-        """The lower half of the inverse of the pivots, in their order and units."""
-        found: Floats = self._cholesky
-        if len(found):
-            found = np.tril(sl.lapack.dpotri(found, lower=1)[0])
-        return found
-
-    @property
-    def sensitivity(self) -> Floats:
-        """By how much a share of every sum moves the groups that are left, at most."""
-        at, half = self._pivots, np.abs(self._half)
-        scale = self.scale[at]
-        shares = self.D[self.rest][at] * scale
-        moved = half @ shares + shares @ half - half.diagonal() * shares
-        found = np.zeros(len(self.D))
-        found[self.rest[at]] = scale * moved
-        return found
 
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
@@ -257,46 +208,11 @@ class Eliminated:
 
     def solve(self, g: Floats) -> Floats:
         """A solution x of H x = g."""
-        x = np.empty_like(g)
-        own = g[self.own]
-        d = self.d if g.ndim == 1 else self.d[:, None]
-        y = self.solve_rest(g[self.rest] - self._B.T @ (own / d))
-        x[self.rest] = y
-        x[self.own] = (own - self._B @ y) / d
+        x, own = np.empty_like(g), g[self.own]
+        x[self.rest] = y = self.solve_rest(g[self.rest] - self.B.T @ (own / self.d))
+        x[self.own] = (own - self.B @ y) / self.d
         return x
 
 
-def _by_row(x: Floats, A: Any) -> Any:
-    return x[:, None] * A if isinstance(A, np.ndarray) else sp.diags_array(x) @ A
-
-
 def _dense(A: Any) -> Floats:
-    return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
-
-
-class Inverse:
-    """Variances of logarithms of fitted cells: a generalised inverse of the Hessian."""
-
-    def __init__(self, E: Eliminated) -> None:
-        self.E = E
-        n = len(E.rest)
-        self.G = E.inverse
-        self.shares = E.q.toarray()
-        self.Gq = self.shares @ self.G
-        self.own = 1.0 / E.d + np.einsum("ij,ij->i", self.Gq, self.shares)
-        self.place = np.full(len(E.rest) + len(E.d), -1)
-        self.place[E.rest] = np.arange(n)
-
-    def log_variance(self, levels: Sequence[AnyArray]) -> Floats:
-        """Variance of the logarithm of cells, per unit of dispersion."""
-        start, stop = self.E.own.start, self.E.own.stop
-        at = [self.place[row] for row in levels]
-        big = next(k for k, row in enumerate(levels) if start <= int(row[0]) < stop)
-        i = levels[big] - start
-        rest = [row for k, row in enumerate(at) if k != big]
-        found: Floats = self.own[i].copy()
-        for a, row in enumerate(rest):
-            found += self.G[row, row] - 2.0 * self.Gq[i, row]
-            for other in rest[a + 1 :]:
-                found += 2.0 * self.G[row, other]
-        return np.maximum(found, 0.0)
+    return A if isinstance(A, np.ndarray) else np.asarray(A.toarray())

@@ -25,7 +25,7 @@ from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import ParameterError, TableTooLargeError
-from a1gm.tensor.solve import Eliminated, Inverse
+from a1gm.tensor.solve import Eliminated
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
@@ -60,9 +60,9 @@ class TensorUncertainty(GoodnessOfFit):
                 "the levels of these margins. Fit fewer levels, or margins of fewer "
                 "modes."
             )
-        f, _ = p.fitted(fit._solved.t)
+        f, _ = p.fitted(fit._found.t)
         self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
-        self.dof = p.n_cells - self._hessian.rank
+        self.dof = len(p.s) - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
         self._process = self.dispersion
         self._backend = None if fit._long is None else fit._long.backend
@@ -83,29 +83,32 @@ class TensorUncertainty(GoodnessOfFit):
 
     # -------------------------------------------------------------------------- cells
     @cached_property
-    def _inverse(self) -> Inverse:
-        return Inverse(self._hessian)
+    def _shares(self) -> tuple[Floats, Floats]:
+        """What eliminated levels are in terms of others: q G, and their variances."""
+        E, q = self._hessian, self._hessian.q.toarray()
+        qG = q @ E.inverse
+        return qG, 1.0 / E.d + np.einsum("ij,ij->i", qG, q)
 
-    @cached_property
+    @property
     def _unit_variance(self) -> float:
         """What turns variances of the solved problem into those of the data."""
-        cells, s = self._fit._cells, self._fit._problem.s
-        at = int(np.argmax(s))
-        if s[at] == 0.0:
-            return self.dispersion
-        in_sums = s[at] / cells.values[at]
-        if cells.weights is not None and not cells.exposed:
-            in_sums /= cells.weights[at]
-        return self.dispersion * float(in_sums)
+        return self.dispersion * self._fit._known.problem.unit
 
     def _log_variance(self, index: Sequence[Ints]) -> Floats:
         """Variance of the logarithm of cells; 0 for zeros, NaN without a value."""
         levels, fates = self._fit._levels_and_fates(index)
-        found = np.where(fates == ZERO, 0.0, np.nan)
-        own = fates == FINITE
-        if own.any():
-            variance = self._inverse.log_variance([row[own] for row in levels])
-            found[own] = self._unit_variance * variance
+        found, own = np.where(fates == ZERO, 0.0, np.nan), fates == FINITE
+        E, G, (qG, of_big) = self._hessian, self._hessian.inverse, self._shares
+        big = E.starts.tolist().index(E.own.start)
+        i = levels[big][own] - E.own.start
+        rest = [np.searchsorted(E.rest, row[own]) for row in levels]
+        del rest[big]
+        variance: Floats = of_big[i]
+        for k, row in enumerate(rest):
+            variance = variance + G[row, row] - 2.0 * qG[i, row]
+            for other in rest[k + 1 :]:
+                variance += 2.0 * G[row, other]
+        found[own] = self._unit_variance * np.maximum(variance, 0.0)
         return found
 
     def _variance(self, directions: Any) -> Floats:
@@ -194,7 +197,7 @@ class TensorUncertainty(GoodnessOfFit):
             at = np.arange(math.prod(fit.shape))
         lengths = [fit.shape[k] for k in chosen]
         n = math.prod(lengths)
-        directions: Any = sp.csr_array((n, int(fit._problem.starts[-1])))
+        directions: Any = sp.csr_array((n, int(fit._starts[-1])))
         value, n_known, n_cells = np.zeros((3, n))
         for index in fit._pieces(at):
             owner = np.zeros(len(index[0]), np.int64)
@@ -255,20 +258,19 @@ class TensorUncertainty(GoodnessOfFit):
                 f"Mode {mode!r} acts together with others, so it has no index of its "
                 f"own. The margins are {fit.margins}."
             )
-        p, n, finder = fit._problem, fit.shape[k], fit._finders[k]
-        start = int(p.starts[fit._groups.index((k,))])
-        levels = start + np.arange(n)
-        at = finder.base(base, fit._solved.t[levels] > 0.0)
+        n, finder = fit.shape[k], fit._finders[k]
+        at = finder.base(base, np.nan_to_num(fit.factors[mode]) > 0.0)
         # A cell with the base, and the same cell with each other level.
         own = (fit._cells.index[k] == at) & (fit._cells.values > 0.0)
         index = [np.full(n, row[own.argmax()]) for row in fit._cells.index]
         index[k] = np.arange(n)
-        _, fates = fit._levels_and_fates(index)
-        factor = np.where(fates == FINITE, fit._solved.t[levels], np.nan)
+        levels, fates = fit._levels_and_fates(index)
+        factor = np.where(fates == FINITE, fit.factors[mode], np.nan)
         value = factor / factor[at]
+        own = levels[fit._groups.index((k,))]
         plus, minus = (
-            sp.csr_array((np.ones(n), (np.arange(n), to)), (n, int(p.starts[-1])))
-            for to in (levels, np.full(n, start + at))
+            sp.csr_array((np.ones(n), (np.arange(n), to)), (n, int(fit._starts[-1])))
+            for to in (np.maximum(own, 0), np.full(n, own[at]))
         )
         return Index(
             labels=finder.names,

@@ -13,12 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Ints
 from a1gm._observe.patterns import weighted_counts
-from a1gm.tensor.known import contract, design
-from a1gm.tensor.problem import Problem
-from a1gm.tensor.reduce import distinct_rows
-from a1gm.tensor.solve import MOST_DENSE, Eliminated, Solved
+from a1gm.tensor.known import contract
+from a1gm.tensor.problem import Problem, design, distinct_rows, reach
+from a1gm.tensor.solve import Eliminated, Solved
 
 HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
@@ -37,22 +36,20 @@ def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     if solved.cell_error is not None:
         return solved
     f, margins = p.fitted(solved.t)
-    if not is_small(p):
-        return estimate(p, solved, margins)
+    if not p.is_small:
+        return estimate(solved, p.sums, margins, p.starts)
     E = Eliminated(*p.pairs(f), rank)
     is_weak = rank is None or E.least_pivot < WEAK
-    d = E.solve(p.sums - margins)
-    t = _mend(p, solved.t) if is_weak else solved.t * np.exp(d)
+    t = _mend(p, solved.t) if is_weak else solved.t * np.exp(E.solve(p.sums - margins))
     f, margins = p.fitted(t)
-    gap = p.gap(margins)
+    gap, rounding = p.gap(margins), rounding_of(float(p.counts.max()))
     if not gap <= max(solved.gap, tol):
         t, gap = solved.t, solved.gap
         f, margins = p.fitted(t)
-    rest, worst = p.sums - margins, math.inf
-    if not is_weak:
-        worst = error_left(p, E, rest)
-    elif (weak := _Weak(p, f, margins)).is_known:
-        worst = weak.error(p, error_left(p, weak.heavy, rest))
+    weak = _Weak(p, f, margins) if is_weak else None
+    worst = error_left(weak.heavy if weak else E, p.sums - margins, rounding)
+    if weak:
+        worst = weak.error(worst, rounding)
     return with_error(replace(solved, t=t, gap=gap), worst)
 
 
@@ -62,16 +59,29 @@ def with_error(solved: Solved, worst: float) -> Solved:
     return replace(solved, cell_error=max(error, solved.gap))
 
 
-def estimate(p: Problem, solved: Solved, margins: Floats) -> Solved:
+def estimate(solved: Solved, sums: Floats, margins: Floats, starts: Ints) -> Solved:
     """The same fit with an estimate of the error of its cells."""
     D = np.where(margins > 0.0, margins, 1.0)
-    worst = p.reach((p.sums - margins) / D) * math.sqrt(len(D))
+    worst = reach((sums - margins) / D, starts) * math.sqrt(len(D))
     return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
 
 
-def is_small(p: Problem) -> bool:
-    """Whether the Hessian of a problem may be dense."""
-    return int(p.sizes.sum() - p.sizes.max()) <= MOST_DENSE
+def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
+    """First-order error of cells: what convergence has left, and rounding.
+
+    Sums by level are known up to a share of ``rounding``. They move the groups that
+    were not eliminated by up to |G| D, twice: also by way of the other group, which
+    then is moved by as much as they are.
+    """
+    moved = np.zeros(len(rest))
+    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
+    most = 1.0 + 4.0 * reach(moved, E.starts)
+    return reach(E.solve(rest), E.starts) + rounding * most
+
+
+def rounding_of(longest: float) -> float:
+    """Share of a sum of so many numbers that rounding takes or adds."""
+    return (4.0 + math.sqrt(longest)) * 2.0**-53
 
 
 class _Weak:
@@ -82,8 +92,8 @@ class _Weak:
     """
 
     def __init__(self, p: Problem, f: Floats, margins: Floats) -> None:
-        mean = margins / np.maximum(p.add(np.ones(p.n_cells)), 1.0)
-        heavy = f > HEAVY * np.min([mean[row] for row in p.level], axis=0)
+        mean = margins / np.maximum(p.counts, 1.0)
+        heavy = f > HEAVY * np.min(mean[p.level], axis=0)
         self.heavy = Eliminated(*p.only(heavy).pairs(f[heavy]))
         labels, cells = contract(p.of_groups(heavy), p.sizes.tolist())
         sizes = [int(label.max(initial=-1)) + 1 for label in labels]
@@ -99,7 +109,7 @@ class _Weak:
         places = [a + label for a, label in zip(starts, labels, strict=False)]
         self.N = null[np.concatenate(places)]
         light = [c[k] for c, k in zip(labels, p.of_groups(~heavy), strict=True)]
-        kinds, kind = distinct_rows(light, *sizes)
+        kinds, kind = distinct_rows(light, sizes)
         R = design(kinds, sizes) @ null
         moves = np.abs(R).max(axis=1, initial=0.0) > NULL
         sums = (weighted_counts(kind, x[~heavy], len(R)) for x in (p.s, f))
@@ -119,21 +129,23 @@ class _Weak:
             e = self.f * np.exp(np.clip(self.R @ y, -LONGEST, LONGEST))
             d = self.inverse(e) @ (self.R.T @ (self.s - e))
             longest = float(np.abs(self.R @ d).max(initial=0.0))
-            y += d * min(1.0, 1.0 / longest if longest > 0.0 else 1.0)
+            y += d / max(1.0, longest)
             if longest < 1e-15:
                 break
         return y
 
-    def error(self, p: Problem, worst: float) -> float:
+    def error(self, worst: float, rounding: float) -> float:
         """What is left in any cell, rounding included.
 
         ``worst`` is what the heavy cells leave; what that is in light ones moves
         others along the free directions.
         """
+        if not self.is_known:
+            return math.inf
         NG = self.N @ self.inverse(self.f)
         left = np.abs(NG) @ np.abs(self.R.T @ (self.s - self.f))
-        light = worst * self.f + p.rounding * (self.s + self.f)
-        return worst + p.reach(left + np.abs(NG @ self.R.T) @ light)
+        light = worst * self.f + rounding * (self.s + self.f)
+        return worst + reach(left + np.abs(NG @ self.R.T) @ light, self.heavy.starts)
 
 
 def _mend(p: Problem, t: Floats) -> Floats:
@@ -150,19 +162,8 @@ def _mend(p: Problem, t: Floats) -> Floats:
         weak = _Weak(p, *p.fitted(t))
         y = weak.N @ weak.fit()
         t = t * np.exp(y)
-        move = p.reach(d + y)
+        move = reach(d + y, p.starts)
         if move < STILL or (move >= last and k > 5):
             break
         last = move
     return t
-
-
-def error_left(p: Problem, E: Eliminated, rest: Floats) -> float:
-    """First-order error of cells: what convergence has left, and rounding.
-
-    Of the sums by level only a share of ``p.rounding`` is known. They move the groups
-    that were not eliminated by up to |G| D, twice: also by way of the other group,
-    which then is moved by as much as they are.
-    """
-    moved = p.reach(E.sensitivity)
-    return p.reach(E.solve(rest)) + p.rounding * (1.0 + 4.0 * moved)
