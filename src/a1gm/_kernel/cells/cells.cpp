@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
+#include <vector>
 
 #include "sums.hpp"
 #include "threads.hpp"
@@ -14,166 +14,123 @@ namespace {
 constexpr int64_t kSettled = 4;  // sweeps before the rate is looked at
 constexpr int64_t kStep = 1 << 13;  // cells at a time, which stay in the cache
 
-// Adds up values of cells by level, on several threads with sums of their own.
-class Adder {
- public:
-  Adder(const Cells& cells, int asked) : cells_(cells) {
-    const int64_t n_cells = cells.n_fibres * cells.length;
-    n_ = useful_threads(asked, n_cells);
-    if (cells.n_levels() * n_ > n_cells) n_ = 1;
-    own_.assign(static_cast<size_t>(n_), std::vector<double>());
-  }
-
-  // work(first, last, sums) for parts of the fibres; the sums of all parts in `out`.
-  template <typename F>
-  void add(int64_t n_levels, double* out, F&& work) {
-    const int64_t step = std::max<int64_t>(1, kStep / cells_.length);
-    run_on_threads(n_, [&](int k) {
-      std::vector<double>& sums = own_[static_cast<size_t>(k)];
-      sums.assign(static_cast<size_t>(n_levels), 0.0);
-      Poll poll;
-      const int64_t stop = cells_.n_fibres * (k + 1) / n_;
-      for (int64_t c = cells_.n_fibres * k / n_; c < stop; c += step) {
-        work(c, std::min(c + step, stop), sums.data());
-        poll.worked(step * cells_.length);
-      }
-    });
-    std::fill(out, out + n_levels, 0.0);
-    for (const std::vector<double>& sums : own_)
-      for (int64_t l = 0; l < n_levels; ++l) out[l] += sums[static_cast<size_t>(l)];
-  }
-
- private:
-  const Cells& cells_;
-  int n_ = 1;
-  std::vector<std::vector<double>> own_;
-};
-
-// Levels of cells that follow each other: listed, or along a fibre.
-struct Listed {
-  const int32_t* level;
-};
-
-struct Along {
-  int64_t level;  // of the first cell
-  int64_t step;   // 0 or 1
-};
-
-void multiply(Listed on, const double* x, int64_t n, double* f) {
-  for (int64_t k = 0; k < n; ++k) f[k] *= x[on.level[k]];
+// work(first, last, sums) for parts of the fibres, on threads with sums of their own by
+// level; those of all parts in `out`.
+template <typename F>
+void add_up(const Cells& cells, int64_t n_levels, int asked, double* out, F&& work) {
+  const int64_t n_cells = cells.n_fibres * cells.length;
+  const int64_t step = std::max<int64_t>(1, kStep / cells.length);
+  const int n = useful_threads(asked, n_cells, std::max(kCellsPerThread, n_levels));
+  std::vector<std::vector<double>> own(static_cast<size_t>(n));
+  run_on_threads(n, [&](int k) {
+    Poll poll;
+    own[k].resize(static_cast<size_t>(n_levels));
+    const int64_t stop = cells.n_fibres * (k + 1) / n;
+    for (int64_t c = cells.n_fibres * k / n; c < stop; c += step) {
+      work(c, std::min(c + step, stop), own[k].data());
+      poll.worked(step * cells.length);
+    }
+  });
+  std::fill_n(out, n_levels, 0.0);
+  for (const std::vector<double>& sums : own)
+    for (int64_t l = 0; l < n_levels; ++l) out[l] += sums[l];
 }
 
-void multiply(Along on, const double* x, int64_t n, double* f) {
-  x += on.level;
-  if (on.step)
-    for (int64_t k = 0; k < n; ++k) f[k] *= x[k];
-  else
-    for (int64_t k = 0; k < n; ++k) f[k] *= x[0];
-}
-
-// One sum per run of equal levels, if some of them show runs: no store waits for the
+// One sum per run of equal levels, if the first ones show runs: no store waits for the
 // one before.
-void add(Listed on, const double* f, int64_t n, double* sums) {
-  int64_t n_same = 0;
-  const int64_t some = std::min<int64_t>(256, n - 1);
-  for (int64_t k = 0; k < some; ++k) n_same += on.level[k] == on.level[k + 1];
-  if (2 * n_same <= some) {
-    for (int64_t k = 0; k < n; ++k) sums[on.level[k]] += f[k];
+void add_listed(const int32_t* level, const double* x, int64_t n, double* sums) {
+  int n_same = 0;
+  for (int k = 1; k < 256 && k < n; ++k) n_same += level[k] == level[k - 1];
+  if (n_same < 128) {
+    for (int64_t k = 0; k < n; ++k) sums[level[k]] += x[k];
     return;
   }
-  for (int64_t k = 0; k < n;) {
-    const int32_t level = on.level[k];
-    double sum = 0.0;
-    do sum += f[k];
-    while (++k < n && on.level[k] == level);
-    sums[level] += sum;
+  for (int64_t k = 0; k < n; ++k) {
+    double sum = x[k];
+    while (k + 1 < n && level[k + 1] == level[k]) sum += x[++k];
+    sums[level[k]] += sum;
   }
-}
-
-void add(Along on, const double* f, int64_t n, double* sums) {
-  sums += on.level;
-  if (on.step)
-    for (int64_t k = 0; k < n; ++k) sums[k] += f[k];
-  else
-    sums[0] += quick_sum(f, n);
-}
-
-// work(levels, first cell, number of cells) for some fibres: all listed cells at once.
-template <typename F>
-void by_levels(const Cells& cells, int64_t first, int64_t last, F&& work) {
-  if (cells.step == nullptr) {
-    std::vector<Listed> levels;
-    for (int g = 0; g < cells.n_groups; ++g) levels.push_back({cells.of(g) + first});
-    return work(levels.data(), first, last - first);
-  }
-  std::vector<Along> levels(static_cast<size_t>(cells.n_groups));
-  for (; first < last; ++first) {
-    for (int g = 0; g < cells.n_groups; ++g)
-      levels[static_cast<size_t>(g)] = {cells.of(g)[first], cells.step[g]};
-    work(levels.data(), first * cells.length, cells.length);
-  }
-}
-
-// Sums of the fitted cells by the levels of groups first to last - 1, one after another;
-// the cells themselves in f, unless that is null.
-void fit_groups(const Cells& cells, const double* t, int first, int last, Adder& adder,
-                double* f, double* margins) {
-  const int64_t base = cells.starts[first];
-  adder.add(cells.starts[last] - base, margins, [&](int64_t c, int64_t stop, double* own) {
-    const int64_t most = std::max(cells.length, kStep);
-    const std::unique_ptr<double[]> room(f ? nullptr : new double[most]);
-    by_levels(cells, c, stop, [&](auto* level, int64_t from, int64_t n) {
-      double* x = f ? f + from : room.get();
-      if (cells.v == nullptr)
-        std::fill(x, x + n, 1.0);
-      else
-        std::copy(cells.v + from, cells.v + from + n, x);
-      for (int g = 0; g < cells.n_groups; ++g) multiply(level[g], t, n, x);
-      for (int g = first; g < last; ++g) add(level[g], x, n, own - base);
-    });
-  });
 }
 
 }  // namespace
 
-int64_t scale_cells(const Cells& cells, const double* sums, double* t, double* margins,
+void fit_cells(const Cells& cells, const double* t, int one, double* f, double* sums,
+               int n_threads) {
+  const int first = std::max(one, 0), last = one < 0 ? cells.n_groups : one + 1;
+  const int64_t base = cells.starts[first], n = cells.length;
+  const std::vector<double> ones(static_cast<size_t>(n), 1.0);
+  std::vector<int> across, along;  // groups with one factor per fibre, or per cell
+  for (int g = 0; g < cells.n_groups; ++g)
+    if (g != one) (cells.step && !cells.step[g] ? across : along).push_back(g);
+
+  const auto fit_list = [&](int64_t c, int64_t stop, double* x, double* own) {
+    for (int64_t k = 0; k < stop - c; ++k) x[k] = cells.v ? cells.v[c + k] : 1.0;
+    for (const int g : along)
+      for (int64_t k = 0; k < stop - c; ++k) x[k] *= t[cells.of(g)[c + k]];
+    for (int g = first; g < last; ++g) add_listed(cells.of(g) + c, x, stop - c, own);
+  };
+  const auto fit_fibre = [&](int64_t c, const auto* v, double* x, double* own) {
+    double factor = 1.0;
+    for (const int g : across) factor *= t[cells.of(g)[c]];
+    const double* y = along.empty() ? ones.data() : t + cells.of(along[0])[c];
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) x[k] = factor * v[c * n + k] * y[k];
+    for (size_t i = 1; i < along.size(); ++i) {
+      y = t + cells.of(along[i])[c];
+#pragma omp simd
+      for (int64_t k = 0; k < n; ++k) x[k] *= y[k];
+    }
+    for (int g = first; g < last; ++g) {
+      double* const to = own + cells.of(g)[c];
+      if (cells.step[g] == 0) *to += quick_sum(x, n);
+#pragma omp simd
+      for (int64_t k = 0; k < n * cells.step[g]; ++k) to[k] += x[k];
+    }
+  };
+  const auto work = [&](int64_t c, int64_t stop, double* own) {
+    const std::unique_ptr<double[]> room(new double[std::max(n, kStep)]);
+    double* x = f ? f + c * n : room.get();
+    own -= base;
+    if (!cells.step) return fit_list(c, stop, x, own);
+    for (; c < stop; ++c, x += f ? n : 0)
+      cells.seen ? fit_fibre(c, cells.seen, x, own) : fit_fibre(c, cells.v, x, own);
+  };
+  add_up(cells, cells.starts[last] - base, n_threads, sums, work);
+}
+
+int64_t scale_cells(Cells cells, const double* sums, double* t, double* margins,
                     double tol, int64_t max_sweeps, int64_t patience, int n_threads) {
-  Adder adder(cells, n_threads);
-  double gap = std::numeric_limits<double>::infinity();
+  const int64_t n = cells.step ? cells.n_fibres * cells.length : 0;
+  const auto is_bit = [](double v) { return v == 0.0 || v == 1.0; };
+  const bool are_bits = std::all_of(cells.v, cells.v + n, is_bit);
+  const std::vector<uint8_t> seen(cells.v, cells.v + (are_bits ? n : 0));
+  if (n > 0 && are_bits) cells.seen = seen.data();
+  double gap = INFINITY;
   int64_t sweep = 0;
-  while (sweep < max_sweeps) {
+  while (sweep < max_sweeps && gap > tol) {
     ++sweep;
     const double before = gap;
     gap = 0.0;
     for (int g = 0; g < cells.n_groups; ++g) {
-      fit_groups(cells, t, g, g + 1, adder, nullptr, margins + cells.starts[g]);
+      fit_cells(cells, t, g, nullptr, margins + cells.starts[g], n_threads);
       for (int64_t l = cells.starts[g]; l < cells.starts[g + 1]; ++l) {
-        if (sums[l] > 0.0) gap = std::max(gap, std::abs(margins[l] / sums[l] - 1.0));
-        if (margins[l] > 0.0) t[l] *= sums[l] / margins[l];
+        const double margin = t[l] * margins[l];
+        if (sums[l] > 0.0) gap = std::max(gap, std::abs(margin / sums[l] - 1.0));
+        if (margin > 0.0) t[l] = sums[l] / margins[l];
       }
     }
-    if (gap <= tol) break;
-    if (sweep >= kSettled) {
-      const double rate = gap / before;
-      if (!(rate < 1.0)) break;
-      if (sweep + std::log(tol / gap) / std::log(rate) > patience) break;
-    }
+    if (sweep < kSettled || gap <= tol) continue;
+    const double left = std::log(tol / gap) / std::log(gap / before);  // sweeps
+    if (!(gap < before) || sweep + left > patience) break;
   }
-  fit_groups(cells, t, 0, cells.n_groups, adder, nullptr, margins);
+  fit_cells(cells, t, -1, nullptr, margins, n_threads);
   return sweep;
-}
-
-void fit_cells(const Cells& cells, const double* t, double* f, double* margins,
-               int n_threads) {
-  Adder adder(cells, n_threads);
-  fit_groups(cells, t, 0, cells.n_groups, adder, f, margins);
 }
 
 void multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
                     int n_threads) {
-  Adder adder(cells, n_threads);
-  adder.add(cells.n_levels(), y, [&](int64_t c, int64_t stop, double* own) {
-    for (; c < stop; ++c) {
+  add_up(cells, cells.n_levels(), n_threads, y, [&](int64_t c, int64_t end, double* own) {
+    for (; c < end; ++c) {
       double sum = 0.0;
       for (int g = 0; g < cells.n_groups; ++g) sum += x[cells.of(g)[c]];
       sum *= f[c];

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 namespace a1gm {
 
@@ -18,19 +17,20 @@ struct Cells {
   const double* v;               // null for ones
   int64_t length = 1;            // of a fibre
   const int64_t* step = nullptr;  // of levels along a fibre, 0 or 1 by group
+  const uint8_t* seen = nullptr;  // v of fibres in less memory, if all are 0 or 1
   const int32_t* of(int g) const { return level + g * n_fibres; }
   int64_t n_levels() const { return starts[n_groups]; }
 };
 
-// Scales one group after the other until all margins are within tol of the sums, or
-// the measured rate says that more than `patience` sweeps are needed. Returns the number
-// of sweeps; `margins` are those of the scaled t.
-int64_t scale_cells(const Cells& cells, const double* sums, double* t, double* margins,
-                    double tol, int64_t max_sweeps, int64_t patience, int n_threads);
-
-// The fitted cells, and their sums by level.
-void fit_cells(const Cells& cells, const double* t, double* f, double* margins,
+// Sums of the fitted cells by the levels of all groups; or, if `one` is not -1, by those
+// of that group, without its factors: what scaling divides by. The cells in f, or null.
+void fit_cells(const Cells& cells, const double* t, int one, double* f, double* sums,
                int n_threads);
+
+// Scales group after group until all margins are within tol of the sums, or the measured
+// rate asks for more than `patience` sweeps. Returns their number, and t's `margins`.
+int64_t scale_cells(Cells cells, const double* sums, double* t, double* margins,
+                    double tol, int64_t max_sweeps, int64_t patience, int n_threads);
 
 // A' (f * (A x)) for the design A: a product with the Hessian.
 void multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
