@@ -9,6 +9,7 @@ fates    what the data determine, by rational programs over the whole design
 routes   any order of modes and cells, and repeated levels: the same fit
 arrays   large arrays, which are not listed: the fit of the list of their cells
 bridges  parts joined by cells of 1 to 1e-12, against 60 digits
+links    products of factors of 1 and 1e-2 to 1e-14
 """
 
 from __future__ import annotations
@@ -216,8 +217,27 @@ def bridges(seed: int) -> dict[str, float]:
     return {"off": off, "over the bound": off / found.cell_error}
 
 
+def links(seed: int) -> dict[str, float]:
+    """Exact products whose factors are 1 or tiny, half of the cells missing."""
+    rng = np.random.default_rng(seed)
+    epsilon = (1e-2, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14)[seed % 6]
+    shape = tuple(rng.integers(2, 4, rng.integers(3, 5)))
+    X = np.ones(())
+    for n in shape:
+        size = np.where(rng.random(n) < 0.5, 1.0, epsilon)
+        X = np.multiply.outer(X, size * rng.integers(1, 5, n))
+    T = np.where(rng.random(shape) < 0.5, np.nan, X)
+    T.flat[0] = X.flat[0]
+    found = fit(T, None)
+    off = float(np.nanmax(np.abs(found.reconstruct() / X - 1.0)))
+    assert off <= max(found.cell_error, 1e-15), (off, found.cell_error)
+    assert found.converged, found.cell_error
+    return {"off": off}
+
+
 KINDS = {
-    kind.__name__: kind for kind in (optimum, errors, fates, routes, arrays, bridges)
+    kind.__name__: kind
+    for kind in (optimum, errors, fates, routes, arrays, bridges, links)
 }
 
 

@@ -15,6 +15,7 @@ N_TABLES = {
     "routes": 22,
     "arrays": 16,
     "bridges": 18,
+    "links": 12,
 }
 
 

@@ -150,3 +150,19 @@ def test_cells_that_were_moved_within_fibres_after_the_fit_are_noticed():
         fibre[~np.isnan(fibre)] = np.sort(fibre[~np.isnan(fibre)])
     with pytest.raises(DataError, match="changed after it was fitted"):
         fit.divergence  # noqa: B018
+
+
+@pytest.mark.parametrize("margins", [[(0, 1)], [(1, 2)], [(0, 2)]])
+def test_an_array_has_the_fit_of_its_cells_with_modes_that_act_together(margins):
+    T = large(np.random.default_rng(3), (20, 21, 19))
+    found, expected = a1gm.fit_tensor(T, margins), listed(T, margins)
+    assert found.margins == expected.margins
+    np.testing.assert_allclose(found.reconstruct(), expected.reconstruct(), rtol=1e-11)
+
+
+def test_an_array_that_was_filled_in_place_still_shows_its_fit():
+    T = large(np.random.default_rng(4), (20, 21, 19))
+    fit, missing = a1gm.fit_tensor(T), np.isnan(T)
+    T[missing] = fit.impute(T)[missing]
+    assert fit.n_missing == missing.sum()
+    assert f"{missing.sum():,} of" in repr(fit)

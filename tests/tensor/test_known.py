@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from support.tensor_oracle import MARGINS, design, fates, small_table
@@ -67,6 +69,31 @@ def test_cubes_prove_what_the_design_says(margins, zeros):
     cells = Cells(index, T[index], T.shape, (0, 1, 2), (None,) * 3)
     rank = np.linalg.matrix_rank(design(index, T.shape, margins))
     assert whole_rank(cells, margins) == (rank if max(map(len, margins)) == 1 else None)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (70, 62)])  # listed, and as an array
+def test_two_modes_have_the_fates_of_fit(shape):
+    rng = np.random.default_rng(1)
+    X = rng.poisson(0.05, shape).astype(float)
+    X[rng.random(shape) < 0.8] = np.nan
+    expected = a1gm.fit(X, on_undetermined="ignore")
+    np.testing.assert_array_equal(fit(X).reconstruct(), expected.reconstruct())
+    index = np.indices(shape).reshape(2, -1)
+    missing = np.isnan(X.ravel())
+    np.testing.assert_array_equal(
+        fit(X).fate(list(index[:, missing])), expected.fate(*index[:, missing])
+    )
+
+
+def test_what_is_not_decided_is_said(monkeypatch):
+    monkeypatch.setattr("a1gm.tensor.known.MOST_PROGRAMS", 0)
+    said = []
+    for seed in range(40):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            a1gm.fit_tensor(*small_table(seed))
+        said += [str(own.message) for own in caught]
+    assert any("would take too long" in text for text in said)
 
 
 def test_zeros_at_the_boundary_of_a_large_table_are_given_up():

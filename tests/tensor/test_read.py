@@ -14,6 +14,7 @@ from a1gm.exceptions import (
     LabelError,
     NegativeValuesError,
     NotNumericError,
+    NotRepresentableError,
     ParameterError,
     WeightsError,
 )
@@ -128,6 +129,55 @@ def test_options_that_mean_nothing_are_refused(options, error, words):
         a1gm.fit_tensor(T, **options)
 
 
+def test_values_under_a_mask_are_missing():
+    values = np.ma.array([2.0, 6.0, 4.0, 3.0, 999.0], mask=[0, 0, 0, 0, 1])
+    index = [0, 0, 1, 1, 0], [0, 1, 0, 1, 0], [0, 1, 1, 0, 1]
+    assert a1gm.fit_tensor((index, values)).predict((0, 0, 1)) == pytest.approx(4.0)
+
+
+def test_an_object_that_is_no_number_is_named_by_its_index():
+    cells = np.array([[[1, 2], [3, 4]], [[5, 6], [7, "x"]]], dtype=object)
+    with pytest.raises(NotNumericError, match=r"T\[1, 1, 1\] = 'x'"):
+        a1gm.fit_tensor(cells)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (3, [1.0, 2.0]),
+        (None, [1.0]),
+        ([[0], [0]], [1.0], "abc"),
+        ([[0], [0]], [1.0], (3.5, 2)),
+        ([np.array([2**63 + 5], np.uint64)], [1.0]),
+        ([[0, 1]], [[3.0], [4.0, 5.0]]),
+    ],
+)
+def test_lists_of_cells_that_mean_nothing_are_refused(given):
+    with pytest.raises(DataError):
+        a1gm.fit_tensor(given)
+
+
+def test_only_levels_with_cells_take_memory():
+    fit = a1gm.fit_tensor(
+        ([[0, 1], [0, 1], [0, 10**9]], [1.0, 2.0]), on_undetermined="ignore"
+    )
+    assert fit.predict((1, 1, 10**9)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("power", [-200, 200])
+def test_rates_may_be_out_of_range_where_cells_are_not(power):
+    T, E = np.full((2, 3, 2), 10.0**power), np.full((2, 3, 2), 10.0**-power)
+    fit = a1gm.fit_tensor(T, exposure=E)
+    np.testing.assert_allclose(fit.reconstruct(), T, rtol=1e-12)
+
+
+def test_exposures_that_float64_cannot_hold_together_are_named():
+    E = np.full((2, 2, 2), 1e300)
+    E[0, 1, 0] = 1e-320
+    with pytest.raises(NotRepresentableError, match=r"T\[0, 1, 0\]"):
+        a1gm.fit_tensor(np.ones((2, 2, 2)), exposure=E)
+
+
 def test_interactions_by_name_number_and_text():
     names = ["site", "year", "month"]
     fits = [
@@ -136,6 +186,7 @@ def test_interactions_by_name_number_and_text():
             [("site", "year")],
             [(0, 1)],
             ["site:year"],
+            [{"year", "site"}],
             [("year", "site"), "site"],
         )
     ]

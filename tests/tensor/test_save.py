@@ -41,6 +41,20 @@ def test_labels_and_keys_of_several_columns_travel(tmp_path):
     pd.testing.assert_frame_equal(again.fill_long(), fit.fill_long(), check_dtype=False)
 
 
+@pytest.mark.parametrize("is_list", [False, True])
+def test_exposures_of_missing_cells_travel(tmp_path, is_list):
+    rng = np.random.default_rng(1)
+    T, E = random_table(rng, (3, 4, 5)), rng.uniform(0.5, 2.0, (3, 4, 5))
+    given, exposure = T, E
+    if is_list:
+        index = [k.ravel() for k in np.indices(T.shape)]
+        given, exposure = (index, T.ravel()), E.ravel()
+    fit = a1gm.fit_tensor(given, exposure=exposure)
+    fit.save(tmp_path / "m")
+    again = a1gm.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.impute(T), fit.impute(T))
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
@@ -49,6 +63,8 @@ def test_labels_and_keys_of_several_columns_travel(tmp_path):
         ("solved.solver", "magic"),
         ("options.tol", -1.0),
         ("solved.gap", "none"),
+        ("solved.rank", -1),
+        ("solved.exponent", 0.5),
         ("labels", [["a"], None, None]),
     ],
 )

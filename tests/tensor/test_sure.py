@@ -12,6 +12,22 @@ from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 pytest.importorskip("statsmodels")
 
 
+def test_modes_are_named_or_numbered():
+    T = random_table(np.random.default_rng(2), (3, 4, 5))
+    u = a1gm.fit_tensor(T, names=["site", "year", "month"]).uncertainty()
+    assert repr(u.index()) == repr(u.index("site"))
+    assert repr(u.totals(np.array([0, 1]))) == repr(u.totals(["site", "year"]))
+    with pytest.raises(ParameterError, match=r"by names 'yaer'.*'year'"):
+        u.totals("yaer")
+
+
+def test_small_means_are_weighted():
+    X, W = np.array([[3.0, 5, 4], [6, 2, 5], [4, 4, 9]]), np.full((3, 3), 0.01)
+    expected = a1gm.fit(X, weights=W).uncertainty().pearson_p
+    found = a1gm.fit_tensor(X, weights=W).uncertainty().pearson_p
+    np.testing.assert_equal(found, expected)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_errors_are_those_of_poisson_regression(seed):
     rng = np.random.default_rng(seed)

@@ -413,10 +413,11 @@ def _float_of(value: Any, at: tuple[int, ...], name: str, col_names: Any) -> flo
             return np.inf if value > 0 else -np.inf
         except (TypeError, ValueError) as error:
             why = f" ({error})"
-    row, col = at
-    column = col if col_names is None else repr(col_names[col])
+    places = list(map(str, at))
+    if col_names is not None:
+        places[-1] = repr(col_names[at[-1]])
     raise NotNumericError(
-        f"{name}[{row}, {column}] = {value!r} is a {type(value).__name__}, not a "
+        f"{name}[{', '.join(places)}] = {value!r} is a {type(value).__name__}, not a "
         f"number{why}. Mark unknown cells as NaN or None, and convert the others to "
         "numbers."
     )

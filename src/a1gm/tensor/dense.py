@@ -45,7 +45,7 @@ def fit_array(
     That is where margins of single modes are beside others: their levels may be twins.
     """
     groups, found = [own.margin for own in levels], None
-    if 1 < len(cells.shape) == sum(map(len, groups)):
+    if 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1:
         found = _Array(cells, options).solve()
     elif len(groups) > 2 and min(map(len, groups)) > 1:
         found = _scale_cells(cells, levels, options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
@@ -29,7 +31,7 @@ from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
 from a1gm.tensor.settle import settle
-from a1gm.tensor.solve import solve
+from a1gm.tensor.solve import Solved, solve
 
 
 def fit_tensor(
@@ -101,16 +103,9 @@ def fit_cells(
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
-    known, solved = None, None
-    if cells.positions is None:
-        solved = fit_array(cells, levels, options)
-    if solved is None:
-        levels = tuple(own.where(cells.index) for own in levels)
-        problem = cells.problem(levels)
-        is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
-        known = Known(problem, whole_rank(cells, groups) if is_large else None)
-        solved = solve(known.stay, options.tol, options.max_iter)
-        solved = settle(known.stay, solved, known.rank, options.tol)
+    # Matrices are small: threads of BLAS would only wait for each other.
+    with _blas().limit(limits=1):
+        levels, solved, known = _solve(cells, levels, options)
     fit = TensorFit(
         cells,
         levels,
@@ -123,6 +118,29 @@ def fit_cells(
     if not is_quiet:
         _warn_about(fit)
     return fit
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _solve(
+    cells: Cells, levels: tuple[Levels, ...], options: FitOptions
+) -> tuple[tuple[Levels, ...], Solved, Known | None]:
+    """The levels that have cells, their factors, and what is known if it is by now."""
+    if cells.positions is None and (found := fit_array(cells, levels, options)):
+        return levels, found, None
+    levels = tuple(own.where(cells.index) for own in levels)
+    problem, groups = cells.problem(levels), [own.margin for own in levels]
+    is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
+    rank = whole_rank(cells, groups) if is_large else None
+    known = Known(problem, rank)
+    solved = solve(known.stay, options.tol, options.max_iter)
+    solved = settle(known.stay, solved, known.rank, options.tol)
+    return levels, replace(solved, rank=rank), known
 
 
 def _warn_about(fit: TensorFit) -> None:
@@ -154,5 +172,10 @@ def _warn_about(fit: TensorFit) -> None:
         parts.append(
             text_of_unknown_cells(n_unbounded, n - n_unbounded, first, how=how)
         )
+        if fit._known.is_cut:
+            parts.append(
+                "To decide each of them would take too long: some of these may be 0, "
+                "or unbounded."
+            )
     if parts:
         warn_undetermined(separated(parts), fit._on_undetermined)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.sparse.linalg import lsmr
 
 from a1gm._base.bits import pack_bits
@@ -34,6 +34,7 @@ PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
 AT_ONCE = 1 << 12  # design rows
+MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
 MOST_NUMBERS = 1 << 20  # in all of them together
 NULL = 1e-8  # products with null vectors that are only rounding
@@ -166,6 +167,8 @@ class Known:
             [label[level] for label, level in zeros], self._sizes
         )
         self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
+        self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
+        self.is_cut = False  # whether there were too many of them
         self._decide_zeros()
 
     def _decide_zeros(self) -> None:
@@ -231,12 +234,34 @@ class Known:
         _, number = distinct_rows(both, self._sizes)
         is_driven = np.isin(number[: len(found)], number[len(found) :])
         found[is_driven & (found != FINITE)] = ZERO
+        left = np.flatnonzero(found == UNDETERMINED)
+        if len(kinds) == 2 and sum(self._sizes) <= MOST_CLASSES:
+            a, b = kinds[0][left], kinds[1][left] + self._sizes[0]
+            ahead, behind = self._leads[a, b], self._leads[b, a]
+            found[left[ahead & ~behind]], found[left[behind & ~ahead]] = ZERO, UNBOUNDED
+            return found
         most = min(MOST_PROGRAMS, MOST_NUMBERS // (self._A.nnz + self._Z.nnz))
-        for k in np.flatnonzero(found == UNDETERMINED)[:most]:
-            up, down = (self._can_move(rows[[k]], sign) for sign in (1.0, -1.0))
-            if not (up and down):
-                found[k] = UNBOUNDED if up else ZERO
+        for k in left:
+            kind = tuple(int(column[k]) for column in kinds)
+            if kind not in self._decided and len(self._decided) < most:
+                up, down = (self._can_move(rows[[k]], sign) for sign in (1.0, -1.0))
+                fate = UNDETERMINED if up and down else UNBOUNDED if up else ZERO
+                self._decided[kind] = fate
+            self.is_cut |= kind not in self._decided
+            found[k] = self._decided.get(kind, UNDETERMINED)
         return found
+
+    @cached_property
+    def _leads(self) -> Bools:
+        """Which classes of two groups lead to which.
+
+        Those of a positive cell lead to each other, the first of a zero to the second.
+        """
+        pairs = [own.indices.reshape(-1, 2) for own in (self._A, self._A, self._Z)]
+        pairs[1] = pairs[1][:, ::-1]
+        a, b = np.concatenate(pairs).T
+        graph = sp.csr_array((np.ones(len(a)), (a, b)), (sum(self._sizes),) * 2)
+        return np.isfinite(shortest_path(graph, unweighted=True))
 
     def _can_move(self, row: Any, sign: float) -> bool:
         """Whether a direction raises (or lowers) a cell."""
@@ -309,7 +334,7 @@ def whole_rank(
     for k in range(MOST_CUBES):
         if (known == every).all():
             return n_parameters(groups, shape)
-        n_axes = min(n + k % 2, len(outer))
+        n_axes = min(n + (k % 4 == 3), len(outer))
         if n_axes < n or min(shape) < 2:
             break
         axes = random.choice(len(outer), n_axes, replace=False)

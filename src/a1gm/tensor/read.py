@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +18,13 @@ from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._rows.labels import label_at
 from a1gm._rows.long import Duplicates, LongTable
-from a1gm._rows.rows import as_array, as_kernel_array, check_values, table_of
+from a1gm._rows.rows import (
+    as_array,
+    as_kernel_array,
+    check_values,
+    objects_to_floats,
+    table_of,
+)
 from a1gm._rows.weights import check_weights, weights_or_exposure
 from a1gm.exceptions import (
     DataError,
@@ -25,6 +32,7 @@ from a1gm.exceptions import (
     NotNumericError,
     NotRepresentableError,
     ParameterError,
+    TableTooLargeError,
     WeightsError,
 )
 from a1gm.tensor.problem import (
@@ -40,19 +48,31 @@ FAR = 300  # power of two of numbers up to which they are not rescaled
 LARGE = 1 << 12  # cells of an array from which on they are listed only if needed
 
 
+@dataclass(frozen=True)
 class Listed:
-    """Numbers of some cells of a table, by their positions along every mode."""
+    """Numbers of some cells of a table, by their positions in the flat table."""
 
-    def __init__(self, index: Any, values: Floats, shape: tuple[int, ...]) -> None:
-        self._codes, self._shape = np.ravel_multi_index(tuple(index), shape), shape
-        self._order, self._values = np.argsort(self._codes), values
+    codes: Ints
+    values: Floats
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, index: Any, values: Floats, shape: tuple[int, ...]) -> Listed:
+        """The numbers of cells by their positions along every mode."""
+        if math.prod(shape) > np.iinfo(np.int64).max:
+            raise TableTooLargeError(
+                f"T has {' x '.join(f'{n:,}' for n in shape)} cells, more than 64-bit "
+                "numbers: such tables cannot have weights or exposures."
+            )
+        codes = np.ravel_multi_index(tuple(index), shape)
+        order = np.argsort(codes)
+        return cls(codes[order], values[order], shape)
 
     def __getitem__(self, index: tuple[Ints, ...]) -> Floats:
         """Numbers of cells; NaN for those that are not listed."""
-        wanted = np.ravel_multi_index(index, self._shape)
-        at = np.searchsorted(self._codes, wanted, sorter=self._order)
-        at = self._order[np.minimum(at, len(self._order) - 1)]
-        return np.where(self._codes[at] == wanted, self._values[at], np.nan)
+        wanted = np.ravel_multi_index(index, self.shape)
+        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
+        return np.where(self.codes[at] == wanted, self.values[at], np.nan)
 
 
 @dataclass(frozen=True)
@@ -127,6 +147,14 @@ class Cells:
         return self.numbers
 
     @property
+    def n_observed(self) -> int:
+        """Number of cells, also of an array that was changed since."""
+        if self.positions is not None:
+            return len(self.numbers)
+        n, counts = np.bitwise_count(self.fibres.keys).sum(axis=1), self.fibres.counts
+        return int(n.sum() if counts is None else n @ counts)
+
+    @property
     def weights_or_ones(self) -> Floats:
         """Weights or exposures of the cells; 1 without any."""
         return np.ones(len(self.values)) if self.weights is None else self.weights
@@ -170,11 +198,13 @@ class Cells:
             else:
                 s, in_sums = s * v, in_sums + of_weights
         lost = (s == 0.0) & (x > 0.0)
+        if v is not None:
+            lost |= v == 0.0
         if lost.any():
             raise NotRepresentableError(
-                f"{self.where(int(lost.argmax()))} is so much smaller than the largest "
-                "cells that float64 cannot hold both in one sum. Multiply levels by "
-                "powers of ten that bring the cells closer together."
+                f"{self.where(int(lost.argmax()))}, or its weight, is so much smaller "
+                "than the largest ones that float64 cannot hold both in one sum. "
+                "Multiply levels by powers of ten that bring them closer together."
             )
         units = {"exponent": exponent, "unit": 2.0**-in_sums}
         return Problem.of(s, v, levels, self.index, n_threads=self.n_threads, **units)
@@ -225,7 +255,7 @@ def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long
     if table.weights is not None:
         weights = np.full(n, np.nan)
         weights[place] = table.weights
-        every = Listed(index, weights, shape)
+        every = Listed.of(index, weights, shape)
     cells = Cells(
         tuple(index),
         values,
@@ -262,8 +292,9 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
             "sparse.COO with fill_value=np.nan."
         )
     array, mask = as_array(T, name)
-    if mask is not None and array.dtype.kind == "O":
-        array = np.where(mask, np.array(None), array)
+    if array.dtype.kind == "O":
+        array = array if mask is None else np.where(mask, np.array(None), array)
+        array = objects_to_floats(array, name)
     flat = as_kernel_array(array.reshape(-1, 1), name)
     cells = flat.reshape(array.shape).astype(np.float64, copy=False)
     return cells if mask is None else np.where(mask, np.nan, cells)
@@ -271,24 +302,33 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
 
 def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
     """Cells of a sparse array of coordinates, or of indices and values; else None."""
-    if isinstance(T, tuple) and len(T) in (2, 3) and np.ndim(T[1]) == 1:
-        coords, values, shape = (*T, None)[:3]
-    elif hasattr(T, "coords") and np.isnan(getattr(T, "fill_value", 0.0)):
-        coords, values, shape = T.coords, T.data, T.shape
+    if hasattr(T, "coords") and np.isnan(getattr(T, "fill_value", 0.0)):
+        coords, given, shape = T.coords, T.data, T.shape
+    elif isinstance(T, tuple) and len(T) in (2, 3):
+        coords, given, shape = (*T, None)[:3]
+        if as_array(given, "values")[0].ndim != 1:
+            return None
     else:
         return None
-    index = tuple(np.asarray(k) for k in coords)
-    cells = as_kernel_array(np.asarray(values).reshape(-1, 1), "values")
-    values = cells.ravel().astype(np.float64)
+    try:
+        index = tuple(np.asarray(k) for k in coords)
+        shape = shape if shape is None else tuple(map(operator.index, shape))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            "Pass (indices, values) or (indices, values, shape): an array of positions "
+            "per mode, a value per cell, the length of each mode."
+        ) from error
+    values = dense_cells(given, "values").astype(np.float64)
     for mode, k in enumerate(index):
-        if k.dtype.kind not in "iu" or k.shape != values.shape or (k < 0).any():
+        is_whole = k.dtype.kind in "iu" and k.shape == values.shape
+        if not is_whole or (k.astype(np.int64) < 0).any():
             raise DataError(
                 f"The positions along mode {mode} must be whole numbers of at least 0, "
                 f"one per cell ({len(values):,} of them)."
             )
     index = tuple(k.astype(np.int64) for k in index)
-    lengths = [int(k.max(initial=-1)) + 1 for k in index]
-    shape = tuple(lengths if shape is None else map(int, shape))
+    lengths = tuple(int(k.max(initial=-1)) + 1 for k in index)
+    shape = lengths if shape is None else shape
     _check_shape(shape)
     if len(shape) != len(index) or (np.array(lengths) > shape).any():
         raise DataError(
@@ -333,8 +373,10 @@ def _names_of(names: Any, n: int) -> tuple[Any, ...]:
         raise ParameterError(
             f"names has {counted(len(found), 'name')}, but T has {counted(n, 'mode')}."
         )
-    if len(set(found)) < n:
-        raise ParameterError(f"names must be different, got {listed(found)}.")
+    if len(set(map(repr, found))) < n or not all(
+        isinstance(k, Hashable) for k in found
+    ):
+        raise ParameterError(f"names must be different words, got {listed(found)}.")
     return found
 
 
@@ -344,7 +386,7 @@ def _weights_of(
     """Weights by positions: of all cells, or of listed ones that come as a list."""
     found = dense_cells(given, name).copy()  # the fit keeps it
     if index is not None and found.shape == index[0].shape != shape:
-        return Listed(index, found, shape)
+        return Listed.of(index, found, shape)
     try:
         return np.broadcast_to(found, shape)
     except ValueError as error:
@@ -370,9 +412,10 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
         )
     for given in sets:
         members = given.split(":") if isinstance(given, str) else given
-        if _is_one(given, modes) or not isinstance(members, tuple | list):
+        is_set = isinstance(members, tuple | list | set | frozenset)
+        if _is_one(given, modes) or not is_set:
             members = (given,)
-        found.append(tuple(sorted({_mode_of(one, modes) for one in members})))
+        found.append(tuple(sorted({mode_of(one, modes) for one in members})))
     if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):
         raise ParameterError(
             f"The interaction of all modes ({listed(modes)}) would fit every observed "
@@ -390,7 +433,8 @@ def _is_one(given: Any, modes: Sequence[Any]) -> bool:
     return is_mode or isinstance(given, int | np.integer)
 
 
-def _mode_of(given: Any, modes: Sequence[Any]) -> int:
+def mode_of(given: Any, modes: Sequence[Any], what: str = "interactions") -> int:
+    """Number of a mode that is given by its name or number."""
     if isinstance(given, Hashable) and given in modes:
         return list(modes).index(given)
     is_number = isinstance(given, int | np.integer) and not isinstance(given, bool)
@@ -398,6 +442,5 @@ def _mode_of(given: Any, modes: Sequence[Any]) -> int:
         return int(given) % len(modes)
     hint = did_you_mean(given, map(str, modes))
     raise ParameterError(
-        f"interactions names {given!r}, which is no mode: they are {listed(modes)}."
-        f"{hint}"
+        f"{what} names {given!r}, which is no mode: they are {listed(modes)}.{hint}"
     )

@@ -157,7 +157,8 @@ class TensorFit(Certified, Kept):
             name = margin[0] if len(margin) == 1 else margin
             found[name] = full.reshape(own.lengths)
         first = next(iter(found))
-        found[first] = np.ldexp(found[first] * units, self._found.exponent)
+        with np.errstate(over="ignore"):
+            found[first] = np.ldexp(found[first] * units, self._found.exponent)
         check_cells(found[first])
         return found
 
@@ -231,17 +232,18 @@ class TensorFit(Certified, Kept):
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells; NaN where the data do not determine them."""
         levels = self._levels_of(index)
-        found = np.ones(len(index[0]))
+        found, exponent = np.ones(len(index[0])), self._found.exponent
         for level, start in zip(levels, self._starts, strict=False):
             found *= self._found.t[start + level]
-        with np.errstate(over="ignore"):
-            found = np.ldexp(found, self._found.exponent)
-        if not self._is_whole:
-            decided(found, self._known.fates(levels))
         if self._cells.exposed or exposure is not None:
             exposure = self._exposure_at(index, exposure)
-            with np.errstate(over="ignore"):
-                found *= exposure
+            share, power = np.frexp(exposure)  # rates alone may leave float64
+            found, exponent = found * share, exponent + power
+        with np.errstate(over="ignore"):
+            found = np.ldexp(found, exponent)
+        if not self._is_whole:
+            decided(found, self._known.fates(levels))
+        if exposure is not None:
             with_exposure(found, exposure)
         check_cells(found)
         return found
@@ -258,7 +260,7 @@ class TensorFit(Certified, Kept):
         cells = self._cells
         if cells.every is not None:
             return cells.every
-        return Listed(cells.index, cells.weights_or_ones, self.shape)
+        return Listed.of(cells.index, cells.weights_or_ones, self.shape)
 
     def _exposure_at(self, index: Sequence[Ints], given: Any = None) -> Floats:
         """Exposures of cells: those of the fit, or other ones."""
@@ -342,7 +344,7 @@ class TensorFit(Certified, Kept):
     @property
     def n_missing(self) -> int:
         """Number of missing cells."""
-        return math.prod(self.shape) - len(self._cells.values)
+        return math.prod(self.shape) - self._cells.n_observed
 
     @property
     def n_undetermined(self) -> int:
@@ -466,16 +468,18 @@ class TensorFit(Certified, Kept):
         yield *np.unravel_index(at, self.shape), *found
 
     # ----------------------------------------------------------------- how well it fits
-    def _compared(self, index: Any, x: Floats) -> Compared:
+    def _compared(self, index: Any, x: Floats, v: Floats | None) -> Compared:
         """Cells beside their fitted values, in units of the data."""
-        nowhere, weights = np.zeros(0, np.int64), np.ones(len(x))
-        if self._cells.weights is not None and not self._cells.exposed:
-            weights = self._weights[index]
-        return Compared(nowhere, nowhere, x, self._fitted(index), weights, weights)
+        nowhere, weights, exposure = np.zeros(0, np.int64), np.ones(len(x)), None
+        if v is not None:
+            weights, exposure = (weights, v) if self._cells.exposed else (v, None)
+        fitted = self._fitted(index, exposure)
+        return Compared(nowhere, nowhere, x, fitted, weights, weights)
 
     @cached_property
     def _observed(self) -> Compared:
-        return self._compared(self._cells.index, self._cells.values)
+        cells = self._cells
+        return self._compared(cells.index, cells.values, cells.weights)
 
     @cached_property
     def divergence(self) -> float:
@@ -498,9 +502,10 @@ class TensorFit(Certified, Kept):
         check_kind(kind)
         cells = self._read(T)
         found, seen = np.full(self.shape, np.nan), np.nonzero(~np.isnan(cells))
-        found[seen] = self._compared(seen, cells[seen]).residuals(kind)
-        if self._cells.weights is not None:
-            found[seen] = np.where(self._weights[seen] > 0.0, found[seen], np.nan)
+        v = None if self._cells.weights is None else self._weights[seen]
+        found[seen] = self._compared(seen, cells[seen], v).residuals(kind)
+        if v is not None:
+            found[seen] = np.where(v > 0.0, found[seen], np.nan)
         return _like(T, found)
 
     def uncertainty(self, dispersion: Dispersion = "pearson") -> TensorUncertainty:
@@ -523,6 +528,10 @@ class TensorFit(Certified, Kept):
         arrays = {"index": np.stack(cells.index), "values": cells.values}
         if cells.weights is not None:
             arrays["weights"] = cells.weights
+        if cells.exposed and isinstance(cells.every, Listed):
+            arrays |= {"listed": cells.every.codes, "every": cells.every.values}
+        elif cells.exposed and cells.every is not None:
+            arrays["every"] = cells.every.ravel()
         content = {
             "shape": list(cells.shape),
             "modes": labels_to_json(cells.modes),
@@ -553,8 +562,22 @@ class TensorFit(Certified, Kept):
         _need(len(set(modes)) == n, "modes")
         weights, exposed = arrays.get("weights"), content["exposed"]
         _need(exposed is False or (exposed is True and weights is not None), "exposed")
+        every: Any = arrays.get("every")
+        codes = arrays.get("listed")
+        if every is not None:
+            n_cells = math.prod(shape)
+            n_every = n_cells if codes is None else len(codes)
+            check_numbers(every, n_every, "every")
+            if codes is not None:
+                _need(is_array(codes, "i8", (n_every,)) and n_every >= 1, "listed")
+                _need(codes[0] >= 0 and codes[-1] < n_cells, "listed")
+                _need((codes[1:] > codes[:-1]).all(), "listed")
+                every = Listed(codes, every, shape)
+            else:
+                every = every.reshape(shape)
         given = tuple(index), arrays["values"], shape, modes, labels, weights, exposed
-        cells, solved = Cells(*given), from_arrays("solved", Solved, content, arrays)
+        cells = Cells(*given, every=every)
+        solved = from_arrays("solved", Solved, content, arrays)
         groups = margins_of([tuple(group) for group in content["margins"]], range(n))
         _need([list(group) for group in groups] == content["margins"], "margins")
         levels = tuple(Levels.every(own, shape).where(cells.index) for own in groups)

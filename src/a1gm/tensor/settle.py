@@ -1,9 +1,8 @@
 """Cells across weak cuts, and a bound on what convergence leaves in any cell.
 
 Parts of a table that hang together by tiny cells can have right margins and wrong
-cells between them: rounding of large sums hides the small ones. Heavy cells tie levels
-together; along the directions that they leave free only light cells have a gradient,
-so it is taken over these alone.
+cells between them: rounding of large sums hides the small ones. There the cells
+themselves are fitted, not their sums.
 """
 
 from __future__ import annotations
@@ -14,24 +13,23 @@ from dataclasses import replace
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._observe.patterns import weighted_counts
-from a1gm.tensor.known import contract
-from a1gm.tensor.problem import Problem, design, distinct_rows, reach
+from a1gm.tensor.problem import Problem, design, reach
 from a1gm.tensor.solve import Eliminated, Solved
 
-HEAVY = 0.03  # of the mean cell of the least of its levels: a cell above ties them
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-MOST_CLASSES = 1500  # that heavy cells leave, up to which light ones are mended
-ROUNDS = 20
+TRUSTED = 1e-8  # a pivot that is not only rounding
+MOST_WORK = 1 << 31  # multiplications of an elimination in the design
+AT_ONCE = 256  # design rows
+ROUNDS = 60
+NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
-NULL = 1e-12
-LONGEST = 700.0  # logarithm of the largest ratio of a cell
+NEARLY = 1e-6  # a move from which on rounds that no longer help end
 
 
 def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     """The same fit with a bound on the error of its cells, mended where cuts are weak.
 
-    An estimate, without rounding, where the Hessian is too large to be dense.
+    An estimate where the Hessian is too large to be dense, or its rank is not known.
     """
     if solved.cell_error is not None:
         return solved
@@ -39,18 +37,18 @@ def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     if not p.is_small:
         return estimate(solved, p.sums, margins, p.starts)
     E = Eliminated(*p.pairs(f), rank)
-    is_weak = rank is None or E.least_pivot < WEAK
-    t = _mend(p, solved.t) if is_weak else solved.t * np.exp(E.solve(p.sums - margins))
-    f, margins = p.fitted(t)
-    gap, rounding = p.gap(margins), rounding_of(float(p.counts.max()))
-    if not gap <= max(solved.gap, tol):
-        t, gap = solved.t, solved.gap
-        f, margins = p.fitted(t)
-    weak = _Weak(p, f, margins) if is_weak else None
-    worst = error_left(weak.heavy if weak else E, p.sums - margins, rounding)
-    if weak:
-        worst = weak.error(worst, rounding)
-    return with_error(replace(solved, t=t, gap=gap), worst)
+    rounding = rounding_of(float(p.counts.max()))
+    if rank is not None and E.least_pivot < WEAK:
+        if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
+            return _mended(p, solved, rank, rounding)
+        if E.least_pivot < TRUSTED:
+            return replace(solved, cell_error=math.inf)
+    t = solved.t * np.exp(E.solve(p.sums - margins))
+    _, new = p.fitted(t)
+    if p.gap(new) <= max(solved.gap, tol):
+        solved, margins = replace(solved, t=t, gap=p.gap(new)), new
+    worst = error_left(E, p.sums - margins, rounding)
+    return replace(with_error(solved, worst), is_bound=rank is not None)
 
 
 def with_error(solved: Solved, worst: float) -> Solved:
@@ -84,86 +82,48 @@ def rounding_of(longest: float) -> float:
     return (4.0 + math.sqrt(longest)) * 2.0**-53
 
 
-class _Weak:
-    """Directions that heavy cells leave free, and the light cells that decide them.
+@np.errstate(under="ignore")
+def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
+    """Factors whose light cells fit, too.
 
-    Levels that heavy cells tie together are one class; light cells of the same classes
-    are one kind, and move together along these directions.
+    The heaviest cells that can be chosen freely take the place of the factors. What
+    any other cell takes from them are heavier cells only, so that the gradient of one
+    of them is a sum over lighter cells: no large number hides a small one.
     """
-
-    def __init__(self, p: Problem, f: Floats, margins: Floats) -> None:
-        mean = margins / np.maximum(p.counts, 1.0)
-        heavy = f > HEAVY * np.min(mean[p.level], axis=0)
-        self.heavy = Eliminated(*p.only(heavy).pairs(f[heavy]))
-        labels, cells = contract(p.of_groups(heavy), p.sizes.tolist())
-        sizes = [int(label.max(initial=-1)) + 1 for label in labels]
-        self.is_known = sum(sizes) <= MOST_CLASSES
-        self.N, self.R = np.zeros((len(margins), 0)), np.zeros((0, 0))
-        self.s = self.f = np.zeros(0)
-        if not self.is_known or heavy.all():
-            return
-        A = design(cells, sizes)
-        w, V = np.linalg.eigh((A.T @ A).toarray())
-        null = V[:, w <= 1e-9]
-        starts = np.cumsum([0, *sizes])
-        places = [a + label for a, label in zip(starts, labels, strict=False)]
-        self.N = null[np.concatenate(places)]
-        light = [c[k] for c, k in zip(labels, p.of_groups(~heavy), strict=True)]
-        kinds, kind = distinct_rows(light, sizes)
-        R = design(kinds, sizes) @ null
-        moves = np.abs(R).max(axis=1, initial=0.0) > NULL
-        sums = (weighted_counts(kind, x[~heavy], len(R)) for x in (p.s, f))
-        self.s, self.f = (x[moves] for x in sums)
-        self.R = R[moves]
-
-    def inverse(self, e: Floats) -> Floats:
-        """Generalised inverse of the Hessian of light cells e."""
-        w, V = np.linalg.eigh(self.R.T @ (e[:, None] * self.R))
-        on = w > NULL * max(w.max(initial=0.0), 5e-324)
-        return np.asarray((V[:, on] / w[on]) @ V[:, on].T)
-
-    def fit(self) -> Floats:
-        """Newton on the light cells alone, in their own units."""
-        y = np.zeros(self.R.shape[1])
-        for _ in range(60):
-            e = self.f * np.exp(np.clip(self.R @ y, -LONGEST, LONGEST))
-            d = self.inverse(e) @ (self.R.T @ (self.s - e))
-            longest = float(np.abs(self.R @ d).max(initial=0.0))
-            y += d / max(1.0, longest)
-            if longest < 1e-15:
-                break
-        return y
-
-    def error(self, worst: float, rounding: float) -> float:
-        """What is left in any cell, rounding included.
-
-        ``worst`` is what the heavy cells leave; what that is in light ones moves
-        others along the free directions.
-        """
-        if not self.is_known:
-            return math.inf
-        NG = self.N @ self.inverse(self.f)
-        left = np.abs(NG) @ np.abs(self.R.T @ (self.s - self.f))
-        light = worst * self.f + rounding * (self.s + self.f)
-        return worst + reach(left + np.abs(NG @ self.R.T) @ light, self.heavy.starts)
-
-
-def _mend(p: Problem, t: Floats) -> Floats:
-    """Factors whose light cells fit, too."""
-    last = math.inf
-    for k in range(ROUNDS):
+    A = design(p.of_groups(slice(None)), p.sizes.tolist()).toarray().astype(np.float64)
+    t, last = solved.t, math.inf
+    for _ in range(ROUNDS):
         f, margins = p.fitted(t)
-        weak = _Weak(p, f, margins)
-        if not len(weak.R):
-            return t
-        # A step for the heavy cells, which moves the light ones, and then these.
-        d = weak.heavy.solve(p.sums - margins)
-        t = t * np.exp(d)
-        weak = _Weak(p, *p.fitted(t))
-        y = weak.N @ weak.fit()
-        t = t * np.exp(y)
-        move = reach(d + y, p.starts)
-        if move < STILL or (move >= last and k > 5):
+        own = _heaviest(A, f, rank)
+        K = np.linalg.pinv(A[own])
+        M = A @ K
+        M[np.abs(M) < NULL] = 0.0
+        scale = np.maximum(f[own], 1e-300) ** -0.5
+        H = (M.T * f) @ M * scale[:, None] * scale
+        inverse = np.linalg.inv(H) * scale[:, None] * scale
+        y = inverse @ (M.T @ (p.s - f))
+        move = float(np.abs(M @ y).max())
+        if move < STILL or (move < NEARLY and move >= last):
             break
-        last = move
-    return t
+        t, last = t * np.exp(K @ (y / max(1.0, move))), move
+    left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
+    solved = replace(solved, t=t, gap=p.gap(margins))
+    return with_error(solved, reach(np.abs(K) @ left, p.starts))
+
+
+def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
+    """The heaviest cells whose design rows are independent, as many as there are."""
+    order, found, pivots = np.argsort(-f, kind="stable"), list[int](), list[int]()
+    R = np.zeros((0, A.shape[1]))  # what they span, reduced to echelon form
+    for start in range(0, len(order), AT_ONCE):
+        cells = order[start : start + AT_ONCE]
+        W = A[cells] - A[cells][:, pivots] @ R
+        while len(found) < rank and (is_new := (np.abs(W) > NULL).any(axis=1)).any():
+            k = int(is_new.argmax())
+            col = int(np.abs(W[k]).argmax())
+            row = W[k] / W[k, col]
+            W = W - np.outer(W[:, col], row)
+            R = np.vstack([R - np.outer(R[:, col], row), row])
+            found.append(int(cells[k]))
+            pivots.append(col)
+    return found

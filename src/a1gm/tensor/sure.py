@@ -25,6 +25,7 @@ from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import ParameterError, TableTooLargeError
+from a1gm.tensor.read import mode_of
 from a1gm.tensor.solve import Eliminated
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ class TensorUncertainty(GoodnessOfFit):
         return self._fit.deviance
 
     def _share_below(self, unit: float) -> float:
-        fitted = self._fit._observed.fitted[~self._fit._known.given_up]
-        return float((fitted < unit).mean())
+        observed, own = self._fit._observed, ~self._fit._known.given_up
+        return float((observed.weight * observed.fitted < unit)[own].mean())
 
     # -------------------------------------------------------------------------- cells
     @cached_property
@@ -226,13 +227,12 @@ class TensorUncertainty(GoodnessOfFit):
         modes = self._fit.modes
         if isinstance(by, str) and by == "all" and "all" not in modes:
             return []
-        names = by if isinstance(by, tuple | list) and by not in modes else (by,)
-        for name in names:
-            if name not in modes:
-                raise ParameterError(f"by names {name!r}; the modes are {modes}.")
-        if len(set(names)) < len(names):
+        is_one = not isinstance(by, list | np.ndarray)
+        is_one = is_one and (not isinstance(by, tuple) or by in modes)
+        found = [mode_of(one, modes, "by") for one in ((by,) if is_one else by)]
+        if len(set(found)) < len(found):
             raise ParameterError(f"by names a mode twice: {by!r}.")
-        return [modes.index(name) for name in names]
+        return found
 
     # ------------------------------------------------------------------------ indices
     def index(self, mode: Any = 0, base: Any = 0) -> Index:
@@ -252,20 +252,20 @@ class TensorUncertainty(GoodnessOfFit):
             the two compare.
         """
         fit = self._fit
-        k = self._modes((mode,))[0]
+        k = mode_of(mode, fit.modes, "mode")
         if (k,) not in fit._groups:
             raise ParameterError(
                 f"Mode {mode!r} acts together with others, so it has no index of its "
                 f"own. The margins are {fit.margins}."
             )
         n, finder = fit.shape[k], fit._finders[k]
-        at = finder.base(base, np.nan_to_num(fit.factors[mode]) > 0.0)
+        at = finder.base(base, np.nan_to_num(fit.factors[fit.modes[k]]) > 0.0)
         # A cell with the base, and the same cell with each other level.
         own = (fit._cells.index[k] == at) & (fit._cells.values > 0.0)
         index = [np.full(n, row[own.argmax()]) for row in fit._cells.index]
         index[k] = np.arange(n)
         levels, fates = fit._levels_and_fates(index)
-        factor = np.where(fates == FINITE, fit.factors[mode], np.nan)
+        factor = np.where(fates == FINITE, fit.factors[fit.modes[k]], np.nan)
         value = factor / factor[at]
         own = levels[fit._groups.index((k,))]
         plus, minus = (
@@ -276,6 +276,6 @@ class TensorUncertainty(GoodnessOfFit):
             labels=finder.names,
             value=value,
             se=value * np.sqrt(self._variance(plus - minus)),
-            _of=str(mode),
+            _of=str(fit.modes[k]),
             _backend=self._backend,
         )
