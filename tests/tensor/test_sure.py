@@ -21,6 +21,25 @@ def test_modes_are_named_or_numbered():
         u.totals("yaer")
 
 
+def test_cells_without_a_value_are_counted_line_by_line():
+    T = random_table(np.random.default_rng(2), (3, 4, 5))
+    T[0, 1] = T[2, 1] = T[2, 3] = np.nan
+    fit = a1gm.fit_tensor(T, [(0, 1)], on_undetermined="ignore")
+    missing = np.isnan(fit.impute(T, on_undetermined="ignore"))
+    totals = fit.uncertainty().totals(1)
+    np.testing.assert_array_equal(totals.unknown, missing.sum(axis=(0, 2)))
+    assert list(totals.to_frame("pandas").columns)[-1] == "unknown"
+    assert a1gm.fit_tensor(T).uncertainty().totals(1).unknown is None
+
+
+def test_errors_across_cells_that_are_too_small_are_refused():
+    T = np.full((6, 6, 6), np.nan)
+    T[:3, :3, :3] = T[3:, 3:, 3:] = random_table(np.random.default_rng(0), (3, 3, 3), 0)
+    T[4, 0, 1] = T[0, 3, 2] = 1e-9
+    with pytest.raises(NotRepresentableError, match="so small"):
+        a1gm.fit_tensor(T).uncertainty()
+
+
 def test_small_means_are_weighted():
     X, W = np.array([[3.0, 5, 4], [6, 2, 5], [4, 4, 9]]), np.full((3, 3), 0.01)
     expected = a1gm.fit(X, weights=W).uncertainty().pearson_p

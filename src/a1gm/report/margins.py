@@ -183,6 +183,9 @@ class Margins:
                 "± s.e.": error[order],
                 "cells filled": n_filled[order].astype(np.float64),
             }
+            n_left = np.bincount(self.index[k], minlength=len(n_filled)) - n_filled
+            if n_left[order].any():
+                columns["cells unknown"] = n_left[order].astype(np.float64)
             listing = table(f"Filled totals by {name}", columns, len(order))
             figure = self._totals_figure(k, order)
             parts.append((figure, f"By {name}, largest first", listing))

@@ -150,10 +150,11 @@ class TensorFit(Certified, Kept):
         parts = np.split(self._found.t, self._starts[1:-1])
         for margin, own, t in zip(self.margins, self._levels, parts, strict=True):
             _check_size("factors", own.lengths)
-            total = (float(t.sum()) or 1.0) if found else 1.0
+            total = float(t.sum()) if found else 1.0
             units *= total
+            shares = t / total if total > 0.0 else 1.0 / len(t)
             full = np.full(math.prod(own.lengths), np.nan)
-            full[slice(None) if own.codes is None else own.codes] = t / total
+            full[slice(None) if own.codes is None else own.codes] = shares
             name = margin[0] if len(margin) == 1 else margin
             found[name] = full.reshape(own.lengths)
         first = next(iter(found))

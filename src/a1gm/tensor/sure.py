@@ -24,9 +24,13 @@ from a1gm._fit.sure.information import check_sum
 from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
-from a1gm.exceptions import ParameterError, TableTooLargeError
+from a1gm.exceptions import (
+    NotRepresentableError,
+    ParameterError,
+    TableTooLargeError,
+)
 from a1gm.tensor.read import mode_of
-from a1gm.tensor.solve import Eliminated
+from a1gm.tensor.solve import PIVOT, Eliminated
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
@@ -63,6 +67,11 @@ class TensorUncertainty(GoodnessOfFit):
             )
         f, _ = p.fitted(fit._found.t)
         self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
+        if fit._known.rank is not None and self._hessian.least_pivot < PIVOT:
+            raise NotRepresentableError(
+                "Parts of this table are linked only by cells so small that float64 "
+                "does not hold the errors across them. Fit such parts one by one."
+            )
         self.dof = len(p.s) - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
         self._process = self.dispersion
@@ -188,7 +197,7 @@ class TensorUncertainty(GoodnessOfFit):
         Returns
         -------
         TotalsWithErrors
-            Cells without a value are in no total, and are counted below the table.
+            Cells without a value are in no total; ``unknown`` counts them.
         """
         check_totals("all", cells)
         check_sum(float(self._fit._cells.values.sum()))
@@ -219,9 +228,11 @@ class TensorUncertainty(GoodnessOfFit):
         labels: Any = list(product(*names))
         if len(chosen) < 2:
             of, labels = [*of, "total"][0], [*names, ["all"]][0]
-        n_left_out = int((n_cells - n_known).sum())
-        variance = self._variance(directions)
-        return self._totals_of(of, labels, value, variance, n_left_out)
+        variance, unknown = self._variance(directions), n_cells - n_known
+        n_left_out = int(unknown.sum())
+        return self._totals_of(
+            of, labels, value, variance, n_left_out, unknown if n_left_out else None
+        )
 
     def _modes(self, by: Any) -> list[int]:
         modes = self._fit.modes

@@ -102,7 +102,13 @@ class GoodnessOfFit(Summarised, ABC):
         return found if found.ndim else float(found)
 
     def _totals_of(
-        self, of: Any, labels: Any, value: Floats, variance: Floats, n_left_out: int
+        self,
+        of: Any,
+        labels: Any,
+        value: Floats,
+        variance: Floats,
+        n_left_out: int,
+        unknown: Floats | None = None,
     ) -> TotalsWithErrors:
         """Totals and the variances of their estimates, with both errors."""
         variance = np.where(np.isnan(value), np.nan, variance)
@@ -112,6 +118,7 @@ class GoodnessOfFit(Summarised, ABC):
             se=np.sqrt(variance + self._process * value),
             se_estimation=np.sqrt(variance),
             se_process=np.sqrt(self._process * value),
+            unknown=unknown,
             _of=of,
             _backend=self._backend,
             _n_left_out=n_left_out,

@@ -38,7 +38,8 @@ class _Labelled:
     def columns(self) -> dict[str, Floats]:
         """The numbers by name."""
         names = [f.name for f in fields(self)[1:] if not f.name.startswith("_")]
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        return {name: part for name, part in found.items() if part is not None}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Make a frame of the labels and numbers.
@@ -88,7 +89,11 @@ class TotalsWithErrors(_Labelled):
         What comes from the factors, which are estimated.
     se_process : ndarray
         What comes from the cells themselves, which scatter around their means.
+    unknown : ndarray, or None
+        How many cells of a total have no value, for three keys or more; None where
+        all have one.
     """
 
     se_estimation: Floats
     se_process: Floats
+    unknown: Floats | None = None
