@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._base.blas import single_threaded_blas
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._fit.frames import Long
@@ -103,8 +103,7 @@ def fit_cells(
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
-    # Matrices are small: threads of BLAS would only wait for each other.
-    with _blas().limit(limits=1):
+    with single_threaded_blas:
         levels, solved, known = _solve(cells, levels, options)
     fit = TensorFit(
         cells,
@@ -118,13 +117,6 @@ def fit_cells(
     if not is_quiet:
         _warn_about(fit)
     return fit
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
 
 
 def _solve(

@@ -92,18 +92,20 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     """
     A = design(p.of_groups(slice(None)), p.sizes.tolist()).toarray().astype(np.float64)
     t, last = solved.t, math.inf
-    for _ in range(ROUNDS):
+    for k in range(ROUNDS):
         f, margins = p.fitted(t)
+        f = np.maximum(f, 1e-300)
         own = _heaviest(A, f, rank)
         K = np.linalg.pinv(A[own])
         M = A @ K
         M[np.abs(M) < NULL] = 0.0
-        scale = np.maximum(f[own], 1e-300) ** -0.5
+        scale = f[own] ** -0.5
         H = (M.T * f) @ M * scale[:, None] * scale
         inverse = np.linalg.inv(H) * scale[:, None] * scale
         y = inverse @ (M.T @ (p.s - f))
         move = float(np.abs(M @ y).max())
-        if move < STILL or (move < NEARLY and move >= last):
+        is_still = move < STILL or (move < NEARLY and move >= last)
+        if is_still or k == ROUNDS - 1:
             break
         t, last = t * np.exp(K @ (y / max(1.0, move))), move
     left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
