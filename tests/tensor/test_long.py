@@ -145,3 +145,8 @@ def test_a_combination_may_occur_once():
 def test_interactions_need_three_keys():
     with pytest.raises(ParameterError, match="three keys"):
         a1gm.fit_long(some, KEYS[:2], "n", interactions=[("site", "year")])
+
+
+def test_lazy_frames_have_two_keys():
+    with pytest.raises(ParameterError, match="with two keys, got 3; collect"):
+        a1gm.fit_long(pl.LazyFrame(some), KEYS, "n")

@@ -129,6 +129,12 @@ def test_options_that_mean_nothing_are_refused(options, error, words):
         a1gm.fit_tensor(T, **options)
 
 
+def test_dask_is_not_loaded_silently():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(NotNumericError, match=r"T\.compute\(\)"):
+        a1gm.fit_tensor(da.from_array(T))
+
+
 def test_values_under_a_mask_are_missing():
     values = np.ma.array([2.0, 6.0, 4.0, 3.0, 999.0], mask=[0, 0, 0, 0, 1])
     index = [0, 0, 1, 1, 0], [0, 1, 0, 1, 0], [0, 1, 1, 0, 1]

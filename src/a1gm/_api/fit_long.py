@@ -144,6 +144,11 @@ def _fit_elsewhere(
     from a1gm.engines.long import LongTable
 
     name, column = weighting
+    if len(keys or ()) > 2:
+        raise ParameterError(
+            f"A {type(frame).__name__} is fitted with two keys, got {len(keys)}; "
+            "collect it first for more."
+        )
     if column is not None or options.negatives == "allow":
         what = f"{name}=" if column is not None else 'negatives="allow"'
         raise ParameterError(

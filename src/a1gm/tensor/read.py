@@ -291,6 +291,11 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
             "or missing. If they are missing, fit (indices, values, shape) or a "
             "sparse.COO with fill_value=np.nan."
         )
+    if hasattr(T, "dask"):
+        raise NotNumericError(
+            f"{name} is a Dask {type(T).__name__}, which is not loaded into memory "
+            f"silently. Pass {name}.compute() if it fits."
+        )
     array, mask = as_array(T, name)
     if array.dtype.kind == "O":
         array = array if mask is None else np.where(mask, np.array(None), array)
