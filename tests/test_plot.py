@@ -66,6 +66,20 @@ def test_factors_of_more_modes_have_a_picture_each():
         plot.factors(fit, row_names=["a"])
 
 
+def test_pictures_of_two_keys_refuse_fits_of_more():
+    """Seen: advice to make the call just made, and "X is a single TensorFit"."""
+    T = np.random.default_rng(0).poisson(9.0, (3, 4, 5))
+    fit = a1gm.fit_tensor(T)
+    for draw in (
+        lambda: plot.pattern(fit),
+        lambda: plot.observed_vs_fitted(T, fit),
+        lambda: plot.residuals(T, fit),
+        lambda: plot.interval(T, fit.uncertainty(), 0),
+    ):
+        with pytest.raises(ParameterError, match=r"two keys; .*plot\.factors\(fit\)"):
+            draw()
+
+
 def test_factors_are_sorted_and_named(table):
     rows, columns = plot.factors(a1gm.fit(table), col_names=["a", "$b$", "c"])
     widths = [bar.get_width() for bar in rows.patches]

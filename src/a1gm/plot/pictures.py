@@ -27,6 +27,7 @@ from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.tensor.result import TensorFit
+from a1gm.tensor.sure import TensorUncertainty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,6 +85,7 @@ def pattern(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
+    _refuse_more_keys(X)
     if isinstance(X, RankOneFit):
         source = _held_by(X._table)
     else:
@@ -656,12 +658,23 @@ def _check(given: Any, kind: type, name: str, call: str) -> None:
     """Raise if an argument is not of its type; ``call`` is the right one."""
     if isinstance(given, kind):
         return
+    if kind in (RankOneFit, Uncertainty):
+        _refuse_more_keys(given)
     if isinstance(given, ManyFits):
         call += ", where fit is one of its fits, many[key]"
     raise ParameterError(
         f"{name} must be {'an' if kind.__name__[0] in 'IU' else 'a'} {kind.__name__}, "
         f"got {type(given).__name__}. Use a1gm.plot.{call}."
     )
+
+
+def _refuse_more_keys(given: Any) -> None:
+    """Raise for a fit of several modes, or its errors."""
+    if isinstance(given, TensorFit | TensorUncertainty):
+        raise ParameterError(
+            "This picture is for tables of two keys; a1gm.plot.factors(fit) and "
+            "a1gm.report.write_report(path, None, fit) show fits of more keys."
+        )
 
 
 def _as_fitted(X: Any, table: Table) -> Any:
