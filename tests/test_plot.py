@@ -66,6 +66,22 @@ def test_factors_of_more_modes_have_a_picture_each():
         plot.factors(fit, row_names=["a"])
 
 
+@pytest.mark.parametrize("interactions", [None, ["day:site"]])
+def test_midnights_are_days(interactions):
+    """Seen: ticks such as "1990-01-…00:00"."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("1990-01-01", periods=5)
+    frame = pd.MultiIndex.from_product([days, ["a", "b"], range(3)]).to_frame(False)
+    frame.columns = ["day", "site", "hour"]
+    frame["n"] = rng.poisson(9.0, len(frame))
+    fit = a1gm.fit_long(frame, ["day", "site", "hour"], "n", interactions=interactions)
+    axis = plot.factors(fit)[0]
+    labels = axis.get_xticklabels() if interactions is None else axis.get_yticklabels()
+    assert [label.get_text() for label in labels] == [
+        f"1990-01-0{k}" for k in range(1, 6)
+    ]
+
+
 def test_pictures_of_two_keys_refuse_fits_of_more():
     """Seen: advice to make the call just made, and "X is a single TensorFit"."""
     T = np.random.default_rng(0).poisson(9.0, (3, 4, 5))

@@ -21,7 +21,7 @@ from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
 from a1gm._rows import AnyRows, read_input
-from a1gm._rows.labels import Lookup, are_ordered
+from a1gm._rows.labels import Lookup, are_ordered, plain_text
 from a1gm._rows.long import read_long
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
@@ -444,7 +444,7 @@ def margin(fit: TensorFit, k: int, *, most: int, ax: Axes) -> None:
         _line(ax, factor, names[0])
         ax.set_ylabel(title)
     else:
-        labels = [", ".join(map(str, own)) for own in product(*names)]
+        labels = [", ".join(map(plain_text, own)) for own in product(*names)]
         bars(ax, factor.ravel(), labels, most=most, title=title)
     ax.set_title(" × ".join(map(shown, fit.margins[k])), parse_math=False)
 
@@ -777,5 +777,5 @@ def name_places(
 
 def short(name: Any, limit: int = 18) -> str:
     """Write a name; a long one loses its middle, for many differ at the end only."""
-    text = shown(name)
+    text = shown(plain_text(name))
     return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"
