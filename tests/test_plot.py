@@ -66,6 +66,32 @@ def test_factors_of_more_modes_have_a_picture_each():
         plot.factors(fit, row_names=["a"])
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_keys_that_are_numbers_keep_their_order(kind):
+    """Seen: the months of a year as bars by size, where no season shows."""
+    rng = np.random.default_rng(0)
+    keys = ["site", "year", "month"]
+    names = ["oak", "ash", "elm"], range(1990, 1994), range(1, 13)
+    frame = pd.MultiIndex.from_product(names, names=keys).to_frame(False)
+    frame["n"] = rng.poisson(20.0 * frame["month"])
+    frame = frame.sample(frac=0.9, random_state=0).astype({"month": kind})
+    fit = a1gm.fit_long(frame, keys, "n")
+    sites, _, months = plot.factors(fit)
+    assert sites.patches
+    np.testing.assert_array_equal(months.lines[0].get_ydata(), fit.factors["month"])
+    assert [label.get_text() for label in months.get_xticklabels()] == [
+        str(month) for month in range(1, 13)
+    ]
+    assert not plot.index(fit.uncertainty().index("month")).patches
+    totals = fit.uncertainty().totals("month")
+    axes = plot.totals(totals)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), totals.value)
+    _, columns = plot.factors(
+        a1gm.fit_long(frame, ["year", "month"], "n", duplicates="sum")
+    )
+    assert columns.lines
+
+
 @pytest.mark.parametrize("interactions", [None, ["day:site"]])
 def test_midnights_are_days(interactions):
     """Seen: ticks such as "1990-01-…00:00"."""
