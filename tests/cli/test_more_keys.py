@@ -177,6 +177,12 @@ def test_cells_that_cannot_be_fitted_or_known(tmp_path):
     assert "fit.undetermined" not in done.stderr
 
 
+def test_the_help_says_which_commands_take_more_keys():
+    """Seen: the help of inspect, which takes two keys, offered more."""
+    words = " ".join(run("inspect", "--help").stdout.split())
+    assert "fit, impute, assess and report take more keys" in words
+
+
 def test_interactions_need_three_keys(path, tmp_path):
     some = "-o", tmp_path / "out", "--interactions", "site:year"
     done = run("fit", path, *some, "--long", "site,year,n", code=2)
