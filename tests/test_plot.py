@@ -66,6 +66,62 @@ def test_factors_of_more_modes_have_a_picture_each():
         plot.factors(fit, row_names=["a"])
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_keys_that_are_numbers_keep_their_order(kind):
+    """Seen: the months of a year as bars by size, where no season shows."""
+    rng = np.random.default_rng(0)
+    keys = ["site", "year", "month"]
+    names = ["oak", "ash", "elm"], range(1990, 1994), range(1, 13)
+    frame = pd.MultiIndex.from_product(names, names=keys).to_frame(False)
+    frame["n"] = rng.poisson(20.0 * frame["month"])
+    frame = frame.sample(frac=0.9, random_state=0).astype({"month": kind})
+    fit = a1gm.fit_long(frame, keys, "n")
+    sites, _, months = plot.factors(fit)
+    assert sites.patches
+    np.testing.assert_array_equal(months.lines[0].get_ydata(), fit.factors["month"])
+    assert [label.get_text() for label in months.get_xticklabels()] == [
+        str(month) for month in range(1, 13)
+    ]
+    assert not plot.index(fit.uncertainty().index("month")).patches
+    totals = fit.uncertainty().totals("month")
+    axes = plot.totals(totals)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), totals.value)
+    _, columns = plot.factors(
+        a1gm.fit_long(frame, ["year", "month"], "n", duplicates="sum")
+    )
+    assert columns.lines
+
+
+@pytest.mark.parametrize("interactions", [None, ["day:site"]])
+def test_midnights_are_days(interactions):
+    """Seen: ticks such as "1990-01-…00:00"."""
+    rng = np.random.default_rng(0)
+    days = pd.date_range("1990-01-01", periods=5)
+    frame = pd.MultiIndex.from_product([days, ["a", "b"], range(3)]).to_frame(False)
+    frame.columns = ["day", "site", "hour"]
+    frame["n"] = rng.poisson(9.0, len(frame))
+    fit = a1gm.fit_long(frame, ["day", "site", "hour"], "n", interactions=interactions)
+    axis = plot.factors(fit)[0]
+    labels = axis.get_xticklabels() if interactions is None else axis.get_yticklabels()
+    assert [label.get_text() for label in labels] == [
+        f"1990-01-0{k}" for k in range(1, 6)
+    ]
+
+
+def test_pictures_of_two_keys_refuse_fits_of_more():
+    """Seen: advice to make the call just made, and "X is a single TensorFit"."""
+    T = np.random.default_rng(0).poisson(9.0, (3, 4, 5))
+    fit = a1gm.fit_tensor(T)
+    for draw in (
+        lambda: plot.pattern(fit),
+        lambda: plot.observed_vs_fitted(T, fit),
+        lambda: plot.residuals(T, fit),
+        lambda: plot.interval(T, fit.uncertainty(), 0),
+    ):
+        with pytest.raises(ParameterError, match=r"two keys; .*plot\.factors\(fit\)"):
+            draw()
+
+
 def test_factors_are_sorted_and_named(table):
     rows, columns = plot.factors(a1gm.fit(table), col_names=["a", "$b$", "c"])
     widths = [bar.get_width() for bar in rows.patches]

@@ -119,10 +119,11 @@ def test_the_fit_is_that_of_the_wide_table(kind):
         ["2023-Q4", "2024-Q1", "2024-Q3"],
         ["2023Q4", "2024Q1", "2024Q3"],
         ["1999", "2000", "2024"],
+        ["2", "9", "10"],
     ],
 )
 @makes
-def test_dates_and_months_that_are_text_ascend(labels, make):
+def test_dates_and_numbers_that_are_text_ascend(labels, make):
     first, second, third = labels
     table = {
         "shop": ["b", "b", "a", "a", "a"],

@@ -192,6 +192,22 @@ def test_typed_files_and_folders_of_parts(tmp_path):
     assert out.read_text() == "a,b,v,note\nx,p,1,\nx,q,2,\ny,p,3,n\ny,q,6,\n"
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_whole_numbers_that_are_filled_with_such_stay_integers(tmp_path, ending):
+    """Seen: a double column of whole numbers, with --round auto."""
+    cells = [(a, b, 3 * a + b) for a in range(4) for b in range(3)][:-1]
+    frame = pd.DataFrame(cells, columns=["a", "b", "n"]).astype({"n": "int16"})
+    path, out = tmp_path / f"long.{ending}", tmp_path / "out.parquet"
+    getattr(frame, f"to_{ending}")(path, index=False)
+    run("impute", path, "-o", out, "--long", "a,b,n", "--round", "auto")
+    found = pd.read_parquet(out).n
+    assert found.dtype == np.int64
+    assert found[:11].tolist() == frame.n.tolist()
+    frame.assign(n=2.0**80).to_csv(path := tmp_path / "large.csv", index=False)
+    run("impute", path, "-o", out, "--overwrite", "--long", "a,b,n", "--round", "auto")
+    assert pd.read_parquet(out).n.tolist() == [2.0**80] * 12
+
+
 def test_intervals_of_pairs_are_those_of_the_wide_table(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.poisson(9, (6, 4)) + 1.0)

@@ -11,6 +11,7 @@ import pytest
 from support.commands import run
 
 import a1gm
+from a1gm.exceptions import ParameterError
 
 KEYS = ["site", "year", "month"]
 LONG = "--long", "site,year,month,n"
@@ -116,12 +117,26 @@ def test_assess_compares_sets_of_margins(path):
         interactions="all",
     )
     assert done.stdout == f"{found!r}\n"
+    again = run("assess", path, *LONG, "--repeats", 2, "--interactions", "all")
+    assert again.stdout == done.stdout
     options = "--interactions", "site:month", "--json", "--repeats", 2
     summary = json.loads(run("assess", path, *LONG, *options).stdout)
     assert list(summary["scores"]) == sorted(
         summary["scores"], key=lambda name: -summary["scores"][name]["skill"]
     )
     assert len(summary["scores"]) == 2
+
+
+def test_all_sets_of_five_keys_are_too_many(tmp_path):
+    frame = pd.DataFrame(product("ab", repeat=5), columns=list("vwxyz")).assign(n=1)
+    frame.to_csv(tmp_path / "five.csv", index=False)
+    done = run("assess", tmp_path / "five.csv", "--long", "v,w,x,y,z,n", code=2)
+    assert "--interactions all would try 1,024 sets of pairs of 5 keys. " in done.stderr
+    assert "Pass one set, such as --interactions v:w, which" in done.stderr
+    given = {"keys": list("vwxyz"), "value": "n"}
+    with pytest.raises(ParameterError, match=r"such as interactions=\['v:w'\]"):
+        a1gm.assess(frame, interactions="all", **given)
+    assert len(a1gm.assess(frame, interactions=["v:w"], **given).scores) == 2
 
 
 @pytest.mark.parametrize("name", ["weights", "exposure"])
@@ -143,6 +158,9 @@ def test_columns_of_weights(path, counts, tmp_path, name):
         ("impute -o out.csv", "--negatives allow", "--negatives is for two keys"),
         ("fit -o out", "--interactions site:moth", "Did you mean 'month'?"),
         ("fit -o out", "--interactions site:year:month", "Leave one out"),
+        ("fit -o out", "--interactions site,month", "write site:month, not site,month"),
+        ("assess", "--interactions year", "write site:year, not year."),
+        ("impute -o out.csv", "--interactions all", "write site:year, not all."),
         ("assess", "--sample 5", "--sample is for tables of two keys"),
         ("assess", "--hide last", "share"),
         ("inspect", "", "two keys"),
@@ -175,6 +193,12 @@ def test_cells_that_cannot_be_fitted_or_known(tmp_path):
     assert "6 cells stay missing" in done.stderr
     done = run("impute", path, "-o", tmp_path / "2.csv", *LONG, "--strict", code=1)
     assert "fit.undetermined" not in done.stderr
+
+
+def test_the_help_says_which_commands_take_more_keys():
+    """Seen: the help of inspect, which takes two keys, offered more."""
+    words = " ".join(run("inspect", "--help").stdout.split())
+    assert "fit, impute, assess and report take more keys" in words
 
 
 def test_interactions_need_three_keys(path, tmp_path):

@@ -59,6 +59,15 @@ def test_the_page_has_totals_factors_and_the_worst_cells(interactions):
     assert "{site} {year} {month}" in page
 
 
+def test_totals_of_numbers_are_in_their_order():
+    page = report_html(None, a1gm.fit_long(seen.drop([5, 10]), KEYS, "n"))
+    captions = re.findall(r"<figcaption>(By .*?)</figcaption>", page)
+    assert captions == ["By site, largest first", "By year", "By month"]
+    listing = page.split("<caption>Filled totals by month</caption>")[1]
+    listing = listing.split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d+)</th>', listing) == list("1234")
+
+
 def test_cells_that_cannot_be_known_are_listed():
     T = np.arange(1.0, 9.0).reshape(2, 2, 2)
     T[1, :, 1] = T[:, 1, 1] = np.nan

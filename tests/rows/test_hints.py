@@ -48,6 +48,8 @@ UNITS = [5.5, 7, 9.5, 1, 3, 2]
                 "week": WEEKS * 2,
                 "units": UNITS * 2,
             },
+            "a1gm.fit_long(X, keys=['product', 'shop', 'week'], value='units'), or one "
+            "table for each 'product' with "
             "a1gm.fit_groups(X, by='product', keys=['shop', 'week'], value='units')",
         ),
         (  # keys among the numbers

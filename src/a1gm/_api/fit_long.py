@@ -42,7 +42,7 @@ def fit_long(
     """Fit a long table: one row per cell, with two or more keys and a value.
 
     Rows and columns of the fit are the distinct keys: numbers, dates and periods in
-    their own order, and so is text if all of it is like ``2024``, ``2024-Q1``,
+    their own order, and so is text if all of it is whole numbers, or like ``2024-Q1``,
     ``2024-01``, ``2024-01-31`` or ``2024-01-31 09:30``; others in order of first
     appearance. The table is never spread out: a million rows by a hundred thousand
     columns cost what their ten million cells cost.

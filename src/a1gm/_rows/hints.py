@@ -179,18 +179,16 @@ def _about_long(head: _Head) -> Iterator[Hint]:
         is_dense = 2 * n >= size or n >= 50
         if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < fewest:
             continue
-        by = min(some, key=counts.__getitem__) if len(some) == 3 else None
-        options = [
-            Option("keys", [key for key in some if key != by]),
-            Option("value", values[0]),
-        ]
-        if by is not None:
-            options.insert(0, Option("by", by))
-        call = "fit_long" if by is None else "fit_groups"
-        frame = "frame" if head.in_file else "X"
-        found = Call(call, frame, tuple(options))
-        again = "; pairs that occur again need ", Option("duplicates", "sum")
-        more = again if fewest < n else ""
+        frame, value = "frame" if head.in_file else "X", Option("value", values[0])
+        found = Call("fit_long", frame, (Option("keys", list(some)), value))
+        more: Text = ""
+        if len(some) == 3:
+            by = min(some, key=counts.__getitem__)
+            others = Option("keys", [key for key in some if key != by])
+            groups = Call("fit_groups", frame, (Option("by", by), others, value))
+            more = f", or one table for each {by!r} with ", groups
+        elif fewest < n:
+            more = "; pairs that occur again need ", Option("duplicates", "sum")
         yield "it may have one row per cell.", ("Then fit it with ", found, more, ".")
         return
 

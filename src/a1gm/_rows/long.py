@@ -38,6 +38,8 @@ ROW_NUMBER = "row {}".format  # what messages call a row of a frame
 _ISO = re.compile(
     r"\d{4}(-?Q[1-4]|-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?)?)?", re.ASCII
 )
+#: Text that sorts as the number it is, and not as text.
+_DIGITS = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 # --------------------------------------------------------------------------------- keys
@@ -47,8 +49,8 @@ class Key:
 
     ``codes`` (int32) are the position of each row's key among the distinct ones,
     ``values`` these in their own type, a pandas Index, polars Series or pyarrow Array:
-    numbers, dates and periods ascend, also text such as ``2024-01``; others are in
-    order of first appearance.
+    numbers, dates and periods ascend, also text such as ``12`` or ``2024-01``; others
+    are in order of first appearance.
     """
 
     codes: SmallInts
@@ -110,9 +112,12 @@ def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
     has_order = dtype.is_numeric() or dtype.is_temporal()
     if not has_order and hasattr(values, "inferred_type"):  # pandas: objects, periods
         has_order = values.inferred_type in ("date", "period", "integer")
-    if not has_order and not _are_iso(values):
+    are_digits = not has_order and _are_text(values, _DIGITS)
+    if not has_order and not are_digits and not _are_text(values, _ISO):
         return Key(codes, values)
-    order = np.argsort(np.asarray(labels_of(values)), kind="stable")
+    labels = labels_of(values)
+    numbers = [int(label) for label in labels] if are_digits else labels
+    order = np.argsort(np.asarray(numbers), kind="stable")
     if (order[1:] > order[:-1]).all():
         return Key(codes, values)
     position = np.empty(len(order), np.int32)
@@ -120,10 +125,10 @@ def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
     return Key(position[codes], taken(values, order))
 
 
-def _are_iso(values: Any) -> bool:
-    """Whether all keys are text with a date or a month; mostly the first is not."""
+def _are_text(values: Any, form: re.Pattern[str]) -> bool:
+    """Whether all keys are text of a form; mostly the first is not."""
     return all(
-        isinstance(label, str) and _ISO.fullmatch(label)
+        isinstance(label, str) and form.fullmatch(label)
         for part in (values[:1], values)
         for label in labels_of(part)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,11 @@ class LongFile:
         table = pa.concat_tables(parts, promote_options="default")
         if source.is_text or len(filled):
             column = self._values(table[value], fills, is_filled, to_text=to_text)
+            is_integer = source.is_text or pa.types.is_integer(table[value].type)
+            is_whole = is_whole and is_integer and round == "auto"
+            if is_whole and column.type == pa.float64():
+                with suppress(pa.ArrowInvalid):  # beyond int64
+                    column = column.cast(pa.int64())
             at = table.schema.get_field_index(value)
             table = table.set_column(at, value, column)
         for name, new in cells.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,6 +76,8 @@ def assess(
     result: Any
     keys: Sequence[str] = _KEYS
     if has_many_keys(options):
+        if options.interactions == ["all"]:
+            options = replace(options, interactions=None)
         long = read_long(file, options)
         words = {"interactions": "all", **long_words(long, options)}
         keys, frame = _KEYS_OF_MARGINS, words.pop("frame")

@@ -113,7 +113,8 @@ class Options:
     )
     long: str | None = _option(
         "The file has one row per cell: its columns with the row key, the column key "
-        "and the value, such as shop,month,sales; or with more keys, the value last.",
+        "and the value, such as shop,month,sales; fit, impute, assess and report take "
+        "more keys, the value last.",
         metavar="ROW,COLUMN,VALUE",
     )
     interactions: list[str] | None = _option(  # noqa: RUF009 - a field()

@@ -185,7 +185,14 @@ def long_words(long: LongFile, options: Options) -> dict[str, Any]:
 
 def sets_of(options: Options) -> list[str] | None:
     """The sets of keys of ``--interactions``, such as ``site:year``."""
-    return split_names(options.interactions) or None
+    sets = split_names(options.interactions)
+    if sets and not any(":" in one for one in sets):
+        keys = sets if len(sets) > 1 else split_names([options.long or ""])
+        raise UsageError(
+            "--interactions joins keys that act together by colons: write "
+            f"{':'.join(keys[:2])}, not {','.join(sets)}."
+        )
+    return sets or None
 
 
 def n_margins(options: Options) -> int:

@@ -21,12 +21,13 @@ from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
 from a1gm._rows import AnyRows, read_input
-from a1gm._rows.labels import Lookup, are_ordered
+from a1gm._rows.labels import Lookup, are_ordered, plain_text
 from a1gm._rows.long import read_long
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.tensor.result import TensorFit
+from a1gm.tensor.sure import TensorUncertainty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,6 +85,7 @@ def pattern(
     """
     from matplotlib.colors import LinearSegmentedColormap
 
+    _refuse_more_keys(X)
     if isinstance(X, RankOneFit):
         source = _held_by(X._table)
     else:
@@ -354,7 +356,7 @@ def factors(
     col_names: Sequence[Any] | None = None,
     axes: Sequence[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """Draw the factors: as bars, largest first, or as a map where two modes act.
+    """Draw the factors: lines over times, bars of names, maps where two modes act.
 
     Parameters
     ----------
@@ -372,8 +374,9 @@ def factors(
     -------
     tuple of matplotlib.axes.Axes
         The row factor and the column factor; of a fit of several modes one for each
-        margin. Levels that are numbers, dates or times in order are a line there, and
-        the combinations of two modes are a map.
+        margin. Names that are numbers, dates or times that ascend are a line, others
+        bars, largest first; numbers of rows are names, unless they are years. The
+        combinations of two modes are a map.
 
     Examples
     --------
@@ -411,8 +414,9 @@ def factors(
     rows = fit.row_labels if row_names is None else row_names
     columns = fit.col_labels if col_names is None else col_names
     of_rows, of_columns = units_of_factors(fit)
-    bars(left, np.asarray(fit.row_factor), rows, most=most, title=of_rows)
-    bars(right, fit.col_factor, columns, most=most, title=of_columns)
+    row_factor = np.asarray(fit.row_factor)
+    _line_or_bars(left, row_factor, rows, most=most, title=of_rows, of_rows=True)
+    _line_or_bars(right, fit.col_factor, columns, most=most, title=of_columns)
     left.set_title("Rows")
     right.set_title("Columns")
     return left, right
@@ -438,11 +442,11 @@ def margin(fit: TensorFit, k: int, *, most: int, ax: Axes) -> None:
         _map_of(ax, factor, rows, columns, title)
         for side, mode in zip("yx", fit.margins[k], strict=True):
             getattr(ax, f"set_{side}label")(shown(mode), parse_math=False)
-    elif len(names) == 1 and are_ordered(names[0], of_rows=True):
-        _line(ax, factor, names[0])
-        ax.set_ylabel(title)
+    elif len(names) == 1:
+        labels = fit._finders[fit._groups[k][0]].labels
+        _line_or_bars(ax, factor, labels, most=most, title=title)
     else:
-        labels = [", ".join(map(str, own)) for own in product(*names)]
+        labels = [", ".join(map(plain_text, own)) for own in product(*names)]
         bars(ax, factor.ravel(), labels, most=most, title=title)
     ax.set_title(" × ".join(map(shown, fit.margins[k])), parse_math=False)
 
@@ -465,6 +469,24 @@ def _map_of(
     axes.figure.colorbar(image, ax=axes, label=title)
 
 
+def _line_or_bars(
+    axes: Axes,
+    factor: Floats,
+    names: Sequence[Any] | None,
+    *,
+    most: int,
+    title: str,
+    of_rows: bool = False,
+) -> None:
+    """Draw a factor as a line over names that have an order, otherwise as bars."""
+    is_named = names is not None and len(names) == len(factor)
+    if names is not None and is_named and are_ordered(names, of_rows=of_rows):
+        _line(axes, factor, names)
+        axes.set_ylabel(title)
+    else:
+        bars(axes, factor, names, most=most, title=title)
+
+
 def _line(axes: Axes, values: Floats, labels: Sequence[Any]) -> None:
     """Draw numbers as a line over their labels, which follow one another."""
     style: dict[str, Any] = {"marker": "o", "ms": 3}
@@ -474,7 +496,8 @@ def _line(axes: Axes, values: Floats, labels: Sequence[Any]) -> None:
         style = {"lw": 1}
     axes.plot(np.arange(len(values)), values, color=KNOWN, **style)
     name_places(axes, labels)
-    axes.set_ylim(bottom=0.0)
+    if not np.any(values < 0.0):
+        axes.set_ylim(bottom=0.0)
     axes.margins(x=0.01)
 
 
@@ -547,20 +570,22 @@ def index(
 
 
 def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw totals as bars with their standard errors, largest first.
+    """Draw totals with their standard errors: over times, or as bars of names.
 
     Parameters
     ----------
     found : TotalsWithErrors
         The result of ``fit.uncertainty().totals()``.
     most : int
-        The most bars; the largest are shown.
+        The most bars; the largest are shown. Points show all.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
+        Points in order where the labels have one, as in ``index``; otherwise bars,
+        largest first.
 
     Examples
     --------
@@ -573,11 +598,20 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
     >>> ax = a1gm.plot.totals(a1gm.fit(X).uncertainty().totals(), ax=ax)
     """
     _check(found, TotalsWithErrors, "found", "totals(fit.uncertainty().totals())")
-    (axes,) = axes_for(ax, height=_height(min(most, len(found))))
-    title = f"total, {UNITS}"
-    order = bars(axes, found.value, found.labels, most=most, title=title)
-    se = np.nan_to_num(found.se)
-    _whiskers(axes, found.value, found.value - se, found.value + se, order)
+    title, se = f"total, {UNITS}", np.nan_to_num(found.se)
+    if are_ordered(found.labels, of_rows=found._of == "row"):
+        (axes,) = axes_for(ax, height=3.4)
+        style: dict[str, Any] = {"fmt": "o", "ms": 3, "ecolor": HOLE, "capsize": 2}
+        places = np.arange(len(found))
+        axes.errorbar(places, found.value, yerr=se, color=KNOWN, **style)
+        name_places(axes, found.labels)
+        if not np.any(found.value < 0.0):
+            axes.set_ylim(bottom=0.0)
+        axes.set_ylabel(title)
+    else:
+        (axes,) = axes_for(ax, height=_height(min(most, len(found))))
+        order = bars(axes, found.value, found.labels, most=most, title=title)
+        _whiskers(axes, found.value, found.value - se, found.value + se, order)
     axes.set_title("Totals ± one standard error")
     return axes
 
@@ -656,12 +690,23 @@ def _check(given: Any, kind: type, name: str, call: str) -> None:
     """Raise if an argument is not of its type; ``call`` is the right one."""
     if isinstance(given, kind):
         return
+    if kind in (RankOneFit, Uncertainty):
+        _refuse_more_keys(given)
     if isinstance(given, ManyFits):
         call += ", where fit is one of its fits, many[key]"
     raise ParameterError(
         f"{name} must be {'an' if kind.__name__[0] in 'IU' else 'a'} {kind.__name__}, "
         f"got {type(given).__name__}. Use a1gm.plot.{call}."
     )
+
+
+def _refuse_more_keys(given: Any) -> None:
+    """Raise for a fit of several modes, or its errors."""
+    if isinstance(given, TensorFit | TensorUncertainty):
+        raise ParameterError(
+            "This picture is for tables of two keys; a1gm.plot.factors(fit) and "
+            "a1gm.report.write_report(path, None, fit) show fits of more keys."
+        )
 
 
 def _as_fitted(X: Any, table: Table) -> Any:
@@ -764,5 +809,5 @@ def name_places(
 
 def short(name: Any, limit: int = 18) -> str:
     """Write a name; a long one loses its middle, for many differ at the end only."""
-    text = shown(name)
+    text = shown(plain_text(name))
     return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"

@@ -42,7 +42,7 @@ def totals_figure(findings: Findings, most: int = 15) -> str:
     found = replace(found, labels=names, value=found.value[some], se=found.se[some])
     return drawn(
         lambda axes: plot.totals(found, most=most, ax=axes),
-        "Filled totals by row with their standard errors, largest first.",
+        "Filled totals by row with their standard errors.",
         name="totals",
         height=1.1 + 0.26 * min(most, len(some)),
     )

@@ -176,8 +176,10 @@ class Margins:
             if (n_filled > 0).sum() < 2:
                 continue
             (value, error), name = self.totals(k), shown(mode)
-            order = np.flatnonzero(n_filled)
-            order = order[np.argsort(-value[order], kind="stable")]
+            order, caption = np.flatnonzero(n_filled), f"By {name}"
+            if not are_ordered([self.names[k][at] for at in order.tolist()]):
+                order = order[np.argsort(-value[order], kind="stable")]
+                caption += ", largest first"
             columns = self.keys([k], [order]) | {
                 "filled total": value[order],
                 "± s.e.": error[order],
@@ -188,7 +190,7 @@ class Margins:
                 columns["cells unknown"] = n_left[order].astype(np.float64)
             listing = table(f"Filled totals by {name}", columns, len(order))
             figure = self._totals_figure(k, order)
-            parts.append((figure, f"By {name}, largest first", listing))
+            parts.append((figure, caption, listing))
         return parts
 
     def _totals_figure(self, mode: int, order: Ints) -> str:
@@ -216,9 +218,8 @@ class Margins:
             modes = self.fit._groups[k]
             factor = list(self.fit.factors.values())[k]
             name = " × ".join(map(shown, own))
-            is_ordered = len(own) == 1 and are_ordered(
-                self.fit._finders[modes[0]].names, of_rows=True
-            )
+            labels = self.fit._finders[modes[0]].labels
+            is_ordered = len(own) == 1 and labels is not None and are_ordered(labels)
             order = np.flatnonzero(~np.isnan(factor))
             if not is_ordered:
                 order = order[np.argsort(-factor.ravel()[order], kind="stable")]

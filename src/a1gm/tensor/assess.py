@@ -18,7 +18,7 @@ from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import generator_of, is_share
 from a1gm._observe.patterns import weighted_counts
 from a1gm._solve.cell_error import CELLS_RIGHT
-from a1gm.exceptions import DataError, ParameterError
+from a1gm.exceptions import DataError, Option, ParameterError
 from a1gm.tensor.fit import fit_cells
 from a1gm.tensor.read import Cells, margins_of
 from a1gm.tensor.result import margins_in_words, mode_in_words
@@ -135,9 +135,14 @@ def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ..
     if isinstance(interactions, str) and interactions == "all":
         pairs = list(combinations(modes, 2))
         if 2 ** len(pairs) > MOST_SETS:
+            are_text = all(isinstance(mode, str) for mode in modes)
+            pair = ":".join(pairs[0]) if are_text else pairs[0]
             raise ParameterError(
-                f'interactions="all" would try {2 ** len(pairs):,} sets of pairs of '
-                f"{len(modes)} keys. Pass one set, which is compared with rank 1."
+                Option("interactions", "all"),
+                f" would try {2 ** len(pairs):,} sets of pairs of {len(modes)} keys. "
+                "Pass one set, such as ",
+                Option("interactions", [pair]),
+                ", which is compared with rank 1.",
             )
         pairs = pairs if len(modes) > 2 else []
         sizes = range(len(pairs) + 1)
