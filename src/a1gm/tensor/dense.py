@@ -30,8 +30,16 @@ from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.tensor.known import n_parameters, whole_rank
 from a1gm.tensor.problem import MOST_DENSE, Levels, gap_of
 from a1gm.tensor.read import FAR, Cells
-from a1gm.tensor.settle import WEAK, error_left, estimate, rounding_of, with_error
-from a1gm.tensor.solve import PATIENCE, Eliminated, Solved
+from a1gm.tensor.solve import (
+    PATIENCE,
+    WEAK,
+    Eliminated,
+    Solved,
+    error_left,
+    estimate,
+    rounding_of,
+    with_error,
+)
 
 SETTLED = 4  # sweeps before the rate is looked at
 INNER = 2  # sweeps over the table of fibres for one over the bits
