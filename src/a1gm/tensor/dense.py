@@ -5,8 +5,8 @@ with weight 0. Rank 1 needs the bits of the holes alone: the pass of two ways ov
 fibres along the last mode gives their sums, those of the last mode's levels, and one
 bit per cell. In a sweep, the bits turn the last factor into a number per fibre, the
 other modes are scaled on the table of fibres, and the bits turn the fibres back into
-sums of the last mode's levels. A mode that no hole touches is summed out: its factor is
-its sums.
+sums of the last mode's levels. If no hole touches the last mode, it is summed out: its
+factor is its sums.
 
 Everything here is proved, or left to the list of cells: that positive cells decide all
 others, the certificate, the bound on the cells of rank 1.
@@ -126,33 +126,25 @@ class _Array:
         if self.seen.exponent or not _are_plain(np.concatenate(self.sums)):
             return None
         keys, of_row = self.seen.keys, self.seen.pattern_of_row
-        if self.last > 1:
-            if of_row is not None:
-                n = np.bitwise_count(keys).sum(axis=1)
-                if ((n == 0) | (n == self.shape[-1])).all():
-                    whole = (n > 0)[of_row].reshape(self.outer)
-                    small = np.where(whole, self.fibres, np.nan)
-                    return self._without(self.last, small)
-                keys = keys[of_row]
-            table = keys.reshape(*self.outer, -1)
-            for a in range(self.last):
-                first, second = table.take([0], axis=a), table.take([-1], axis=a)
-                if (first == second).all() and (first == table).all():
-                    return self._without(a, self.cells.numbers.sum(axis=a))
+        if self.last > 1 and of_row is not None:
+            n = np.bitwise_count(keys).sum(axis=1)
+            if ((n == 0) | (n == self.shape[-1])).all():
+                whole = (n > 0)[of_row].reshape(self.outer)
+                return self._without_last(np.where(whole, self.fibres, np.nan))
+            keys = keys[of_row]
         modes = [(k,) for k in range(self.last + 1)]
         if whole_rank(self.cells, modes, _positive_bits(self.cells)) is None:
             return None
         return self._two_ways() if self.last == 1 else self._scale(keys)
 
-    def _without(self, mode: int, small: Floats) -> Solved | None:
-        """Fit the table without a mode that no hole touches."""
+    def _without_last(self, small: Floats) -> Solved | None:
+        """Fit the table of fibres where no hole touches the last mode."""
         cells = Cells(None, small, small.shape, n_threads=self.options.n_threads)
         found = _Array(cells, self.options).solve()
         if found is None:
             return None
-        parts = np.split(found.t, _starts(small.shape)[1:-1])
-        parts.insert(mode, self.sums[mode] / self.sums[mode].sum())
-        return replace(found, t=np.concatenate(parts))
+        last = self.sums[-1] / self.sums[-1].sum()
+        return replace(found, t=np.concatenate([found.t, last]))
 
     def _two_ways(self) -> Solved:
         """The engine of two ways."""

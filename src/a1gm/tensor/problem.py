@@ -200,13 +200,6 @@ class Problem:
         )
         return found
 
-    def times(self, f: Floats, x: Floats) -> Floats:
-        """The product of x and the Hessian at the fitted cells f."""
-        found: Floats = kernel.multiply_cells(
-            self.level, self.starts, f, x, self.threads
-        )
-        return found
-
     def gap(self, margins: Floats) -> float:
         """Largest relative mismatch of margins."""
         return gap_of(margins, self.sums)

@@ -153,7 +153,8 @@ def _by_products(
     def times(y: Floats) -> Floats:
         nonlocal n_products
         n_products += 1
-        return root * p.times(f, root * y)
+        found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
+        return np.asarray(root * found)
 
     H, b = spl.LinearOperator((len(r),) * 2, times, dtype=np.float64), root * r
     y, unfinished = spl.cg(H, b, rtol=forcing, maxiter=min(most, CRAWLING))
