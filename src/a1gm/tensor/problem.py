@@ -65,8 +65,8 @@ class Levels:
         lengths = tuple(shape[k] for k in margin)
         if math.prod(lengths) > np.iinfo(np.int64).max:
             raise TableTooLargeError(
-                f"The margin of modes {', '.join(map(str, margin))} has more "
-                "combinations than 64-bit numbers. Name fewer modes that act together."
+                f"Modes {', '.join(map(str, margin))} have more combinations together "
+                "than 64-bit numbers, so they can have no margin, weights or exposures."
             )
         return cls(margin, lengths)
 

@@ -167,8 +167,8 @@ class TensorUncertainty(GoodnessOfFit):
         lower, upper : arrays like T
             T with its holes filled with the bounds.
         """
-        lower, upper = (self._fit._fill(T, values) for values in self._tails(level))
-        return lower, upper
+        lower, upper = self._tails(level)
+        return self._fit._fill(T, lower), self._fit._fill(T, upper)
 
     def _tails(self, level: float) -> list[Values]:
         """The bounds of a level, as functions of positions of cells."""
