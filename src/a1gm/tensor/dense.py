@@ -50,7 +50,7 @@ def fit_array(
 ) -> Solved | None:
     """The optimum of an array; None where the list of its cells decides.
 
-    That is where margins of single modes are beside others: their levels may be twins.
+    That is where margins of single modes are beside others: these may be whole.
     """
     groups, found = [own.margin for own in levels], None
     if 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1:

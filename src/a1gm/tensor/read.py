@@ -196,7 +196,8 @@ class Cells:
                 "Multiply levels by powers of ten that bring them closer together."
             )
         units = {"exponent": exponent, "unit": 2.0**-in_sums}
-        return Problem.of(s, v, levels, self.index, n_threads=self.n_threads, **units)
+        n = self.n_threads
+        return Problem.of(levels, self.index, s=s, v=v, n_threads=n, **units)
 
 
 def _exponent(x: Floats) -> int:

@@ -33,20 +33,10 @@ from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
 from a1gm._fit.save import array_of, check_numbers, check_solution, options_of
 from a1gm._fit.sure.arguments import Dispersion
-from a1gm._observe.codec import (
-    from_arrays,
-    labels_from_json,
-    labels_to_json,
-    to_arrays,
-)
+from a1gm._observe.codec import from_arrays, labels_from_json, labels_to_json, to_arrays
 from a1gm._rows.labels import Lookup, paired
 from a1gm._rows.rows import check_values
-from a1gm.exceptions import (
-    DataError,
-    ParameterError,
-    TableTooLargeError,
-    WeightsError,
-)
+from a1gm.exceptions import DataError, ParameterError, TableTooLargeError, WeightsError
 from a1gm.tensor.known import Known, n_parameters
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, Listed, dense_cells, margins_of
