@@ -5,8 +5,8 @@ with weight 0. Rank 1 needs the bits of the holes alone: the pass of two ways ov
 fibres along the last mode gives their sums, those of the last mode's levels, and one
 bit per cell. In a sweep, the bits turn the last factor into a number per fibre, the
 other modes are scaled on the table of fibres, and the bits turn the fibres back into
-sums of the last mode's levels. A mode that no hole touches is summed out: its factor is
-its sums.
+sums of the last mode's levels. If no hole touches the last mode, it is summed out: its
+factor is its sums.
 
 Everything here is proved, or left to the list of cells: that positive cells decide all
 others, the certificate, the bound on the cells of rank 1.
@@ -30,10 +30,19 @@ from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.tensor.known import n_parameters, whole_rank
 from a1gm.tensor.problem import MOST_DENSE, Levels, gap_of
 from a1gm.tensor.read import FAR, Cells
-from a1gm.tensor.settle import WEAK, error_left, estimate, rounding_of, with_error
-from a1gm.tensor.solve import PATIENCE, Eliminated, Solved
+from a1gm.tensor.solve import (
+    PATIENCE,
+    WEAK,
+    Eliminated,
+    Solved,
+    error_left,
+    estimate,
+    rounding_of,
+    with_error,
+)
 
 SETTLED = 4  # sweeps before the rate is looked at
+EVEN = 1e5  # largest ratio of cells of about the same size
 INNER = 2  # sweeps over the table of fibres for one over the bits
 
 
@@ -42,7 +51,7 @@ def fit_array(
 ) -> Solved | None:
     """The optimum of an array; None where the list of its cells decides.
 
-    That is where margins of single modes are beside others: their levels may be twins.
+    That is where margins of single modes are beside others: these may be whole.
     """
     groups, found = [own.margin for own in levels], None
     if 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1:
@@ -70,6 +79,8 @@ def _scale_cells(
     T, shape, modes = cells.numbers, cells.shape, range(len(cells.shape))
     groups, starts = [own.margin for own in levels], _starts(own.size for own in levels)
     if starts[-1] - max(np.diff(starts)) <= MOST_DENSE:  # the list gets a bound
+        return None
+    if not _are_even(T):
         return None
     if whole_rank(cells, groups, _positive_bits(cells)) is None:
         return None
@@ -118,33 +129,25 @@ class _Array:
         if self.seen.exponent or not _are_plain(np.concatenate(self.sums)):
             return None
         keys, of_row = self.seen.keys, self.seen.pattern_of_row
-        if self.last > 1:
-            if of_row is not None:
-                n = np.bitwise_count(keys).sum(axis=1)
-                if ((n == 0) | (n == self.shape[-1])).all():
-                    whole = (n > 0)[of_row].reshape(self.outer)
-                    small = np.where(whole, self.fibres, np.nan)
-                    return self._without(self.last, small)
-                keys = keys[of_row]
-            table = keys.reshape(*self.outer, -1)
-            for a in range(self.last):
-                first, second = table.take([0], axis=a), table.take([-1], axis=a)
-                if (first == second).all() and (first == table).all():
-                    return self._without(a, self.cells.numbers.sum(axis=a))
+        if self.last > 1 and of_row is not None:
+            n = np.bitwise_count(keys).sum(axis=1)
+            if ((n == 0) | (n == self.shape[-1])).all():
+                whole = (n > 0)[of_row].reshape(self.outer)
+                return self._without_last(np.where(whole, self.fibres, np.nan))
+            keys = keys[of_row]
         modes = [(k,) for k in range(self.last + 1)]
         if whole_rank(self.cells, modes, _positive_bits(self.cells)) is None:
             return None
         return self._two_ways() if self.last == 1 else self._scale(keys)
 
-    def _without(self, mode: int, small: Floats) -> Solved | None:
-        """Fit the table without a mode that no hole touches."""
+    def _without_last(self, small: Floats) -> Solved | None:
+        """Fit the table of fibres where no hole touches the last mode."""
         cells = Cells(None, small, small.shape, n_threads=self.options.n_threads)
         found = _Array(cells, self.options).solve()
         if found is None:
             return None
-        parts = np.split(found.t, _starts(small.shape)[1:-1])
-        parts.insert(mode, self.sums[mode] / self.sums[mode].sum())
-        return replace(found, t=np.concatenate(parts))
+        last = self.sums[-1] / self.sums[-1].sum()
+        return replace(found, t=np.concatenate([found.t, last]))
 
     def _two_ways(self) -> Solved:
         """The engine of two ways."""
@@ -198,7 +201,8 @@ class _Array:
         """The fit with a bound on its cells; None across weak cuts."""
         starts, sums = _starts(self.shape), np.concatenate(self.sums)
         if starts[-1] - max(self.shape) > MOST_DENSE:
-            return estimate(solved, sums, D, starts)
+            is_even = _are_even(self.cells.numbers)
+            return estimate(solved, sums, D, starts) if is_even else None
 
         def cross(g: int, h: int) -> Floats:
             if g > h:
@@ -218,6 +222,12 @@ class _Array:
 
 def _starts(sizes: Iterable[int]) -> Ints:
     return np.cumsum([0, *sizes])
+
+
+def _are_even(T: Floats) -> bool:
+    """Whether the positive cells are of about the same size: no cut is weak."""
+    least = float(np.min(T, where=T > 0.0, initial=np.inf))
+    return float(np.nanmax(T)) <= EVEN * least
 
 
 def _are_plain(sums: Floats) -> bool:

@@ -30,8 +30,7 @@ from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.settle import settle
-from a1gm.tensor.solve import Solved, solve
+from a1gm.tensor.solve import Solved, settle, solve
 
 
 def fit_tensor(

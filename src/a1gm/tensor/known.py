@@ -40,7 +40,6 @@ MOST_NUMBERS = 1 << 20  # in all of them together
 NULL = 1e-8  # products with null vectors that are only rounding
 MOST_PRODUCTS = 20_000
 MOST_CUBES = 40  # of every cell that are looked at
-SIGN = 1e-7  # of a linear program's answer
 
 Tuples = list[Ints]  # per group: the class of every cell
 
@@ -162,17 +161,12 @@ class Known:
             self._labels = [np.zeros(n, np.int64) for n in sizes]
             cells = [np.zeros(1, np.int64) for _ in sizes]
         self._sizes = [int(label.max()) + 1 for label in self._labels]
-        zeros = zip(self._labels, p.of_groups(self._is_zero), strict=True)
-        self._zeros, self._zero_of_cell = distinct_rows(
-            [label[level] for label, level in zeros], self._sizes
-        )
-        self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
+        parts = zip(self._labels, p.of_groups(self._is_zero), strict=True)
+        classes = [label[level] for label, level in parts]
+        self._zeros, self._zero_of_cell = distinct_rows(classes, self._sizes)
         self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
         self.is_cut = False  # whether there were too many of them
-        self._decide_zeros()
-
-    def _decide_zeros(self) -> None:
-        """Find the zeros that no minimiser attains, and the span of all others."""
+        self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
         A, Z = self._A, self._Z
         self._span = Span(A)
         outside = ~self._span.has(Z)
@@ -244,7 +238,8 @@ class Known:
         for k in left:
             kind = tuple(int(column[k]) for column in kinds)
             if kind not in self._decided and len(self._decided) < most:
-                up, down = (self._can_move(rows[[k]], sign) for sign in (1.0, -1.0))
+                more = (sp.vstack([self._Z, sign * rows[[k]]]) for sign in (-1, 1))
+                up, down = (_can_vanish(self._A, Z)[-1] for Z in more)
                 fate = UNDETERMINED if up and down else UNBOUNDED if up else ZERO
                 self._decided[kind] = fate
             self.is_cut |= kind not in self._decided
@@ -262,19 +257,6 @@ class Known:
         a, b = np.concatenate(pairs).T
         graph = sp.csr_array((np.ones(len(a)), (a, b)), (sum(self._sizes),) * 2)
         return np.isfinite(shortest_path(graph, unweighted=True))
-
-    def _can_move(self, row: Any, sign: float) -> bool:
-        """Whether a direction raises (or lowers) a cell."""
-        result = linprog(
-            -sign * row.toarray().ravel(),
-            A_ub=self._Z,
-            b_ub=np.zeros(self._Z.shape[0]),
-            A_eq=self._A,
-            b_eq=np.zeros(self._A.shape[0]),
-            bounds=(-1.0, 1.0),
-            method="highs",
-        )
-        return bool(result.fun is not None and result.fun < -SIGN)
 
     @cached_property
     def rank(self) -> int | None:

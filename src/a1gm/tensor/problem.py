@@ -65,8 +65,8 @@ class Levels:
         lengths = tuple(shape[k] for k in margin)
         if math.prod(lengths) > np.iinfo(np.int64).max:
             raise TableTooLargeError(
-                f"The margin of modes {', '.join(map(str, margin))} has more "
-                "combinations than 64-bit numbers. Name fewer modes that act together."
+                f"Modes {', '.join(map(str, margin))} have more combinations together "
+                "than 64-bit numbers, so they can have no margin, weights or exposures."
             )
         return cls(margin, lengths)
 
@@ -117,14 +117,7 @@ class Problem:
     unit: float = 1.0  # of s, in that of the data
 
     @classmethod
-    def of(
-        cls,
-        s: Floats,
-        v: Floats | None,
-        levels: Sequence[Levels],
-        index: Sequence[Ints],
-        **more: Any,
-    ) -> Problem:
+    def of(cls, levels: Sequence[Levels], index: Any, **more: Any) -> Problem:
         """The problem of cells at some positions, which are of these levels."""
         starts = np.cumsum([0, *(own.size for own in levels)])
         if starts[-1] > MOST_LEVELS:
@@ -132,11 +125,11 @@ class Problem:
                 f"The margins have {starts[-1]:,} levels in all; the limit is "
                 f"{MOST_LEVELS:,}."
             )
-        level = np.empty((len(levels), len(s)), np.int32)
+        level = np.empty((len(levels), len(index[0])), np.int32)
         for g, own in enumerate(levels):
             level[g] = own.find(index)
             level[g] += np.int32(starts[g])
-        return cls(s, v, level, starts, **more)
+        return cls(level=level, starts=starts, **more)
 
     def only(self, chosen: Bools) -> Problem:
         """The same levels, with some of the cells."""
@@ -197,13 +190,6 @@ class Problem:
         """The fitted cells of factors, and their sums by level."""
         found: tuple[Floats, Floats] = kernel.fit_cells(
             self.level, None, self.starts, self.v, t, self.threads
-        )
-        return found
-
-    def times(self, f: Floats, x: Floats) -> Floats:
-        """The product of x and the Hessian at the fitted cells f."""
-        found: Floats = kernel.multiply_cells(
-            self.level, self.starts, f, x, self.threads
         )
         return found
 

@@ -32,7 +32,6 @@ from a1gm.exceptions import (
     NotNumericError,
     NotRepresentableError,
     ParameterError,
-    TableTooLargeError,
     WeightsError,
 )
 from a1gm.tensor.problem import (
@@ -50,29 +49,21 @@ LARGE = 1 << 12  # cells of an array from which on they are listed only if neede
 
 @dataclass(frozen=True)
 class Listed:
-    """Numbers of some cells of a table, by their positions in the flat table."""
+    """Numbers of some cells of a table, which are levels of all its modes together."""
 
-    codes: Ints
+    levels: Levels
     values: Floats
-    shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, index: Any, values: Floats, shape: tuple[int, ...]) -> Listed:
+    def of(cls, index: Sequence[Ints], values: Floats, shape: Sequence[int]) -> Listed:
         """The numbers of cells by their positions along every mode."""
-        if math.prod(shape) > np.iinfo(np.int64).max:
-            raise TableTooLargeError(
-                f"T has {' x '.join(f'{n:,}' for n in shape)} cells, more than 64-bit "
-                "numbers: such tables cannot have weights or exposures."
-            )
-        codes = np.ravel_multi_index(tuple(index), shape)
-        order = np.argsort(codes)
-        return cls(codes[order], values[order], shape)
+        levels = Levels.every(tuple(range(len(shape))), shape).where(index)
+        return cls(levels, values[np.argsort(levels.find(index))])
 
-    def __getitem__(self, index: tuple[Ints, ...]) -> Floats:
+    def __getitem__(self, index: Sequence[Ints]) -> Floats:
         """Numbers of cells; NaN for those that are not listed."""
-        wanted = np.ravel_multi_index(index, self.shape)
-        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
-        return np.where(self.codes[at] == wanted, self.values[at], np.nan)
+        at = self.levels.find(index)
+        return np.where(at >= 0, self.values[at], np.nan)
 
 
 @dataclass(frozen=True)
@@ -179,11 +170,9 @@ class Cells:
         except DataError:  # named below
             pass
         check_values(found, found.values, None)
-        if not len(found.values):
-            raise DataError(
-                f"{self.name} has no observed cell: there is nothing to fit."
-            )
-        return found
+        if len(found.values):
+            return found
+        raise DataError(f"{self.name} has no observed cell: there is nothing to fit.")
 
     def problem(self, levels: Sequence[Levels]) -> Problem:
         """Their problem, in units that are far from the ends of float64."""
@@ -207,7 +196,8 @@ class Cells:
                 "Multiply levels by powers of ten that bring them closer together."
             )
         units = {"exponent": exponent, "unit": 2.0**-in_sums}
-        return Problem.of(s, v, levels, self.index, n_threads=self.n_threads, **units)
+        n = self.n_threads
+        return Problem.of(levels, self.index, s=s, v=v, n_threads=n, **units)
 
 
 def _exponent(x: Floats) -> int:
@@ -228,8 +218,7 @@ def read_cells(
     index, values, shape = _listed(T) or _dense(T)
     every = None if given is None else _weights_of(name, given, shape, index)
     if index is not None or every is not None or values.size < LARGE:
-        is_known = ~np.isnan(values)
-        places = np.nonzero(is_known)
+        places = np.nonzero(~np.isnan(values))
         index = places if index is None else tuple(k[places] for k in index)
         values = values[places]
     modes, labels = _names_of(names, len(shape)), (None,) * len(shape)
@@ -378,9 +367,8 @@ def _names_of(names: Any, n: int) -> tuple[Any, ...]:
         raise ParameterError(
             f"names has {counted(len(found), 'name')}, but T has {counted(n, 'mode')}."
         )
-    if len(set(map(repr, found))) < n or not all(
-        isinstance(k, Hashable) for k in found
-    ):
+    are_names = all(isinstance(name, Hashable) for name in found)
+    if len(set(map(repr, found))) < n or not are_names:
         raise ParameterError(f"names must be different words, got {listed(found)}.")
     return found
 

@@ -33,20 +33,10 @@ from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
 from a1gm._fit.save import array_of, check_numbers, check_solution, options_of
 from a1gm._fit.sure.arguments import Dispersion
-from a1gm._observe.codec import (
-    from_arrays,
-    labels_from_json,
-    labels_to_json,
-    to_arrays,
-)
+from a1gm._observe.codec import from_arrays, labels_from_json, labels_to_json, to_arrays
 from a1gm._rows.labels import Lookup, paired
 from a1gm._rows.rows import check_values
-from a1gm.exceptions import (
-    DataError,
-    ParameterError,
-    TableTooLargeError,
-    WeightsError,
-)
+from a1gm.exceptions import DataError, ParameterError, TableTooLargeError, WeightsError
 from a1gm.tensor.known import Known, n_parameters
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, Listed, dense_cells, margins_of
@@ -218,10 +208,6 @@ class TensorFit(Certified, Kept):
         return max(0, n_parameters(self._groups, used) - absent - rank)
 
     # --------------------------------------------------------------------------- cells
-    def _levels_of(self, index: Sequence[Ints]) -> list[Ints]:
-        """Levels of cells in every group, counted from 0; -1 without observed cells."""
-        return [levels.find(index) for levels in self._levels]
-
     @cached_property
     def _is_whole(self) -> bool:
         """Whether every cell of the table has a value."""
@@ -232,7 +218,7 @@ class TensorFit(Certified, Kept):
 
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells; NaN where the data do not determine them."""
-        levels = self._levels_of(index)
+        levels = [own.find(index) for own in self._levels]
         found, exponent = np.ones(len(index[0])), self._found.exponent
         for level, start in zip(levels, self._starts, strict=False):
             found *= self._found.t[start + level]
@@ -251,7 +237,7 @@ class TensorFit(Certified, Kept):
 
     def _levels_and_fates(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
         """Levels of cells in the vector of all groups, and their fates."""
-        levels = self._levels_of(index)
+        levels = [own.find(index) for own in self._levels]
         fates = self._known.fates(levels)
         return [row + a for row, a in zip(levels, self._starts, strict=False)], fates
 
@@ -328,16 +314,15 @@ class TensorFit(Certified, Kept):
         'finite'
         """
         places = self._places(index)
-        codes = self._known.fates(self._levels_of([k.ravel() for k in places]))
+        _, codes = self._levels_and_fates([k.ravel() for k in places])
         names = np.array(FATES, dtype=object)[codes].reshape(places[0].shape)
         return names if names.ndim else str(names)
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: positions along each mode, and kind."""
-        at = np.zeros(0, np.int64)
-        if not self._is_whole:
-            at = self._missing("undetermined")
+        none = np.zeros(0, np.int64)
+        at = none if self._is_whole else self._missing("undetermined")
         codes = self._each(at, lambda index: self._levels_and_fates(index)[1])
         own = codes >= UNBOUNDED
         return UndeterminedCells(*np.unravel_index(at[own], self.shape), codes[own])
@@ -444,11 +429,9 @@ class TensorFit(Certified, Kept):
         ndarray, or float for a single cell
             One value per row; NaN where the data determine none.
         """
-        given: Any
-        if hasattr(frame, "columns"):
-            given = read_keys(frame, self._long and self.modes)
-        else:
-            given = self._by_mode(frame)
+        is_frame = hasattr(frame, "columns")
+        keys = self._long and self.modes
+        given: Any = read_keys(frame, keys) if is_frame else self._by_mode(frame)
         return predicted(self._finders, self._fitted, given, exposure)
 
     def _long_table(self) -> tuple[Long | None, int]:
@@ -471,10 +454,9 @@ class TensorFit(Certified, Kept):
     # ----------------------------------------------------------------- how well it fits
     def _compared(self, index: Any, x: Floats, v: Floats | None) -> Compared:
         """Cells beside their fitted values, in units of the data."""
-        nowhere, weights, exposure = np.zeros(0, np.int64), np.ones(len(x)), None
-        if v is not None:
-            weights, exposure = (weights, v) if self._cells.exposed else (v, None)
-        fitted = self._fitted(index, exposure)
+        nowhere, exposed = np.zeros(0, np.int64), self._cells.exposed
+        weights = np.ones(len(x)) if v is None or exposed else v
+        fitted = self._fitted(index, v if exposed else None)
         return Compared(nowhere, nowhere, x, fitted, weights, weights)
 
     @cached_property
@@ -530,7 +512,9 @@ class TensorFit(Certified, Kept):
         if cells.weights is not None:
             arrays["weights"] = cells.weights
         if cells.exposed and isinstance(cells.every, Listed):
-            arrays |= {"listed": cells.every.codes, "every": cells.every.values}
+            codes, every = cells.every.levels.codes, cells.every.values
+            arrays["listed"] = np.arange(len(every)) if codes is None else codes
+            arrays["every"] = every
         elif cells.exposed and cells.every is not None:
             arrays["every"] = cells.every.ravel()
         content = {
@@ -573,7 +557,7 @@ class TensorFit(Certified, Kept):
                 _need(is_array(codes, "i8", (n_every,)) and n_every >= 1, "listed")
                 _need(codes[0] >= 0 and codes[-1] < n_cells, "listed")
                 _need((codes[1:] > codes[:-1]).all(), "listed")
-                every = Listed(codes, every, shape)
+                every = Listed(Levels(tuple(range(n)), shape, codes), every)
             else:
                 every = every.reshape(shape)
         given = tuple(index), arrays["values"], shape, modes, labels, weights, exposed

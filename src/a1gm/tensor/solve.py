@@ -1,10 +1,15 @@
-"""From a problem to factors: twins merged, two groups, scaling, Newton."""
+"""From a problem to factors: two groups, scaling, Newton; bounds on their cells.
+
+Parts of a table that hang together by tiny cells can have right margins and wrong
+cells between them: rounding of large sums hides the small ones. There the cells
+themselves are fitted, not their sums.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
@@ -14,17 +19,30 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
+from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.types import Floats, Ints, Solver
 from a1gm._kernel import kernel
-from a1gm.tensor.problem import Problem
-from a1gm.tensor.reduce import merge_twins, solve_two_groups
+from a1gm._rows.sparse import SparseRows
+from a1gm.tensor.problem import Problem, design, reach, row_keys
 
 PATIENCE = 60  # sweeps that scaling may still need before Newton takes over
 LONGEST_STEP = 2.0  # of the logarithm of a cell
 CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
 PIVOT = 1e-10  # of its diagonal: smaller pivots are null directions
 SHIFT = 1e-12
+NOISE = 2.0**-51  # share of a sum that is only rounding
+REFINED = 3  # rounds of refinement of a shifted factorisation
+LOOSE = 1e-3  # share of a residual that an estimate of errors may leave
+SAFELY = 4.0  # times as large as found, where errors are an estimate
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
+WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
+TRUSTED = 1e-8  # a pivot that is not only rounding
+MOST_WORK = 1 << 31  # multiplications of an elimination in the design
+AT_ONCE = 256  # design rows
+ROUNDS = 60
+NULL = 1e-9  # combinations of design rows that are only rounding
+STILL = 4e-15  # a move of a cell that is only rounding
+ALMOST = 1e-6  # a move from which on rounds that no longer help end
 
 
 @dataclass(frozen=True)
@@ -45,39 +63,73 @@ class Solved:
     exponent: int = 0
 
 
-def solve(problem: Problem, tol: float, max_iter: int) -> Solved:
+def solve(p: Problem, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
-    if not len(problem.s):  # all were zeros that are given up
-        return Solved(np.zeros(len(problem.sums)), "closed form", 0, 0.0, 0.0)
-    merged = merge_twins(problem)
-    small = problem if merged is None else merged.problem
-    t, solver, n_iter, error = solve_two_groups(small, tol, max_iter) or _iterate(
-        small, tol, max_iter
+    if not len(p.s):  # all were zeros that are given up
+        return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
+    found = _two_groups(p, tol, max_iter) or _iterate(p, tol, max_iter)
+    gap = p.gap(p.fitted(found.t)[1])
+    error = None if found.cell_error is None else max(found.cell_error, gap)
+    return replace(found, gap=gap, cell_error=error, exponent=p.exponent)
+
+
+def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
+    """Solve a problem in which all groups but two are whole, by the engine of two ways.
+
+    The factors of a whole group are its sums. None for other problems.
+    """
+    is_whole = [_is_whole(p, g) for g in range(len(p.sizes))]
+    if is_whole.count(False) > 2:
+        return None
+    pair = np.argsort(is_whole, kind="stable")[:2]
+    a, n = p.level[pair[0]] - p.starts[pair[0]], int(p.sizes[pair[0]])
+    b, m = np.zeros_like(a), 1
+    if len(pair) > 1:
+        b, m = p.level[pair[1]] - p.starts[pair[1]], int(p.sizes[pair[1]])
+    v = np.ones(len(p.s)) if p.v is None else p.v
+    # Cells of one pair of levels are added up, as are their weights.
+    S, V = (sp.csr_array((x, (a, b)), (n, m)) for x in (p.s, v))
+    ptr, cols = S.indptr.astype(np.int64), S.indices.astype(np.int32)
+    table = SparseRows(ptr, cols, S.data / V.data[0], n, m, absent="missing")
+    if (V.data != V.data[0]).any():
+        weights = replace(table, values=V.data)
+        table = replace(table, values=S.data, weights=weights, exposed=True)
+    options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
+    fit = fit_rows(table, options, policy=None)
+    parts = zip(p.split(p.sums), p.split(p.counts), strict=True)
+    t = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in parts]
+    for g, factor in zip(pair, (fit.row_factor, fit.col_factor), strict=False):
+        t[g] = np.nan_to_num(factor[:])
+    return Solved(
+        np.concatenate(t), fit.solver, fit.n_iter, fit.certificate, fit.cell_error
     )
-    if merged is not None:
-        t = merged.expand(t)
-    _, margins = problem.fitted(t)
-    gap = problem.gap(margins)
-    error = None if error is None else max(error, gap)
-    return Solved(t, solver, n_iter, gap, error, exponent=problem.exponent)
 
 
-def _iterate(
-    p: Problem, tol: float, max_iter: int
-) -> tuple[Floats, Solver, int, float | None]:
+def _is_whole(p: Problem, g: int) -> bool:
+    """Whether all levels of a group have the same cells, of the same weights."""
+    counts = p.split(p.counts)[g]
+    counts = counts[counts > 0.0]
+    if len(counts) == 1 or p.v is not None or (counts != counts[0]).any():
+        return len(counts) == 1
+    others = np.delete(p.level, g, axis=0)
+    keys = row_keys(others, [p.starts[-1]] * len(others))
+    return len(np.unique(keys)) == int(counts[0])
+
+
+def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
     t = (p.counts > 0.0).astype(np.float64)
     how = tol, max_iter, PATIENCE, p.threads
     n_iter, margins = kernel.scale_cells(p.level, None, p.starts, p.v, p.sums, t, *how)
     gap = p.gap(margins)
     solver: Solver = "scaling" if gap <= tol else "newton"
     f, _ = p.fitted(t) if gap > tol else (t, None)
+    products = _Products(p)
     while gap > tol and n_iter < max_iter:
-        r = p.sums - margins
         if p.is_small:
-            d, used = Eliminated(*p.pairs(f)).solve(r), 1
+            d, used = Eliminated(*p.pairs(f)).solve(p.sums - margins), 1
         else:
             forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
-            d, used = _by_products(p, f, margins, r, forcing, max_iter - n_iter)
+            d, used = products.step(f, margins, forcing, max_iter - n_iter)
         n_iter += used
         longest = float(np.abs(d[p.level].sum(axis=0)).max())
         new = t * np.exp(d * min(1.0, LONGEST_STEP / max(longest, LONGEST_STEP)))
@@ -88,35 +140,51 @@ def _iterate(
         t = new
         if gap < NEARLY and gap > 0.5 * before:
             break
-    return t, solver, n_iter, None
+    return Solved(t, solver, n_iter, gap)
 
 
-def _by_products(
-    p: Problem, f: Floats, margins: Floats, r: Floats, forcing: float, most: int
-) -> tuple[Floats, int]:
-    """A Newton step by conjugate gradients, and how many products it took.
+class _Products:
+    """Newton's steps by products with the Hessian: conjugate gradients.
 
     Where these crawl, as along thin chains, whose fill-in is low, a sparse
-    factorisation is their preconditioner.
+    factorisation takes their place from then on.
     """
-    root = np.where(margins > 0.0, margins, 1.0) ** -0.5
-    n_products = 0
 
-    def times(y: Floats) -> Floats:
-        nonlocal n_products
-        n_products += 1
-        return root * p.times(f, root * y)
+    def __init__(self, p: Problem) -> None:
+        self._p, self._patience = p, CRAWLING
 
-    H, b = spl.LinearOperator((len(r),) * 2, times, dtype=np.float64), root * r
-    y, unfinished = spl.cg(H, b, rtol=forcing, maxiter=min(most, CRAWLING))
-    if unfinished and n_products < most:
-        M = _factorised(p, f, root)
-        y, _ = spl.cg(H, b, y, rtol=forcing, maxiter=most - n_products, M=M)
-    return root * y, n_products
+    def step(
+        self, f: Floats, margins: Floats, forcing: float, most: int
+    ) -> tuple[Floats, int]:
+        """A step at fitted cells f, and how many products it took."""
+        p, n_products = self._p, 0
+        root = np.where(margins > 0.0, margins, 1.0) ** -0.5
+
+        def times(y: Floats) -> Floats:
+            nonlocal n_products
+            n_products += 1
+            found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
+            return np.asarray(root * found)
+
+        b = root * (p.sums - margins)
+        H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
+        y, n_first = np.zeros(len(b)), min(most, self._patience)
+        if n_first:
+            noise = NOISE * float(np.linalg.norm(root * margins))
+            y, unfinished = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=n_first)
+            if not unfinished or n_products >= most:
+                return root * y, n_products
+        if (solve := _factorised(p, f, root)) is None:
+            self._patience = most
+            return root * y, n_products + 1
+        self._patience = 0
+        for _ in range(REFINED):  # undoes the shift
+            y = y + solve(b - times(y))
+        return root * y, n_products
 
 
 def _factorised(p: Problem, f: Floats, root: Floats) -> Any:
-    """The Hessian times roots on both sides, factorised; None where that fails."""
+    """Solver of the Hessian times roots on both sides; None where that fails."""
     groups = range(len(p.sizes))
     own = [sp.diags_array(sums) for sums in p.split(p.add(f))]
     blocks = [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups]
@@ -124,10 +192,9 @@ def _factorised(p: Problem, f: Floats, root: Floats) -> Any:
     H: Any = R @ sp.block_array(blocks) @ R + SHIFT * sp.eye_array(len(root))
     how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     try:
-        lu = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
+        return spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how).solve
     except (RuntimeError, MemoryError):
         return None
-    return spl.LinearOperator(H.shape, lu.solve, dtype=np.float64)
 
 
 class Eliminated:
@@ -216,3 +283,122 @@ class Eliminated:
 
 def _dense(A: Any) -> Floats:
     return A if isinstance(A, np.ndarray) else np.asarray(A.toarray())
+
+
+# --------------------------------------------------------------- errors of the cells
+def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
+    """The same fit with a bound on the error of its cells, mended where cuts are weak.
+
+    An estimate where the Hessian is too large to be dense, or its rank is not known.
+    """
+    if solved.cell_error is not None:
+        return solved
+    f, margins = p.fitted(solved.t)
+    if not p.is_small:
+        return _estimated(p, solved, f, margins)
+    E = Eliminated(*p.pairs(f), rank)
+    rounding = rounding_of(float(p.counts.max()))
+    if rank is not None and E.least_pivot < WEAK:
+        if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
+            return _mended(p, solved, rank, rounding)
+        if E.least_pivot < TRUSTED:
+            return replace(solved, cell_error=math.inf)
+    t = solved.t * np.exp(E.solve(p.sums - margins))
+    _, new = p.fitted(t)
+    if p.gap(new) <= max(solved.gap, tol):
+        solved, margins = replace(solved, t=t, gap=p.gap(new)), new
+    worst = error_left(E, p.sums - margins, rounding)
+    return replace(with_error(solved, worst), is_bound=rank is not None)
+
+
+def with_error(solved: Solved, worst: float) -> Solved:
+    """The same fit with the error of its cells, by that of their logarithms."""
+    error = worst / (1.0 - worst) if worst < 0.5 else math.inf
+    return replace(solved, cell_error=max(error, solved.gap))
+
+
+def estimate(solved: Solved, sums: Floats, margins: Floats, starts: Ints) -> Solved:
+    """The same fit with an estimate of the error of cells of about the same size."""
+    D = np.where(margins > 0.0, margins, 1.0)
+    worst = reach((sums - margins) / D, starts) * math.sqrt(len(D))
+    return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
+
+
+def _estimated(p: Problem, solved: Solved, f: Floats, margins: Floats) -> Solved:
+    """The same fit with an estimate of the error of its cells: the next step."""
+    d, _ = _Products(p).step(f, margins, LOOSE, CRAWLING)
+    move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
+    return replace(with_error(solved, move), is_bound=False)
+
+
+def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
+    """First-order error of cells: what convergence has left, and rounding.
+
+    Sums by level are known up to a share of ``rounding``. They move the groups that
+    were not eliminated by up to |G| D, twice: also by way of the other group, which
+    then is moved by as much as they are.
+    """
+    moved = np.zeros(len(rest))
+    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
+    most = 1.0 + 4.0 * reach(moved, E.starts)
+    return reach(E.solve(rest), E.starts) + rounding * most
+
+
+def rounding_of(longest: float) -> float:
+    """Share of a sum of so many numbers that rounding takes or adds."""
+    return (4.0 + math.sqrt(longest)) * 2.0**-53
+
+
+@np.errstate(under="ignore")
+def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
+    """Factors whose light cells fit, too.
+
+    The heaviest cells that can be chosen freely take the place of the factors. What
+    any other cell takes from them are heavier cells only, so that the gradient of one
+    of them is a sum over lighter cells: no large number hides a small one.
+    """
+    A = design(p.of_groups(slice(None)), p.sizes.tolist()).toarray().astype(np.float64)
+    t, last = solved.t, math.inf
+    for k in range(ROUNDS):
+        f, margins = p.fitted(t)
+        f = np.maximum(f, 1e-300)
+        own, Q = _heaviest(A, f, rank)
+        K = Q.T @ np.linalg.inv(A[own] @ Q.T)
+        M = A @ K
+        M = np.where(np.abs(M - np.rint(M)) < NULL, np.rint(M), M)
+        scale = f[own] ** -0.5
+        H = (M.T * f) @ M * scale[:, None] * scale
+        try:
+            inverse = np.linalg.inv(H) * scale[:, None] * scale
+        except np.linalg.LinAlgError:  # sizes beyond any scale
+            return replace(solved, cell_error=math.inf)
+        y = inverse @ (M.T @ (p.s - f))
+        move = float(np.abs(M @ y).max())
+        is_still = move < STILL or (move < ALMOST and move >= last)
+        if is_still or k == ROUNDS - 1:
+            break
+        t, last = t * np.exp(K @ (y / max(1.0, move))), move
+    left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
+    solved = replace(solved, t=t, gap=p.gap(margins))
+    return with_error(solved, reach(np.abs(K) @ left, p.starts))
+
+
+def _heaviest(A: Floats, f: Floats, rank: int) -> tuple[list[int], Floats]:
+    """The heaviest cells whose design rows are independent, and what they span.
+
+    As orthonormal rows: those of the first cells span what these do.
+    """
+    order, found = np.argsort(-f, kind="stable"), list[int]()
+    Q = np.zeros((rank, A.shape[1]))
+    for start in range(0, len(order), AT_ONCE):
+        cells, k = order[start : start + AT_ONCE], len(found)
+        W = A[cells]
+        for _ in range(2):  # once more for what rounding leaves
+            W = W - (W @ Q[:k].T) @ Q[:k]
+        while k < rank and (norm := np.linalg.norm(W, axis=1)).max() > NULL:
+            at = int((norm > NULL).argmax())
+            Q[k] = W[at] / norm[at]
+            W = W - np.outer(W @ Q[k], Q[k])
+            found.append(int(cells[at]))
+            k += 1
+    return found, Q

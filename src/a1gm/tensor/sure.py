@@ -13,22 +13,13 @@ import scipy.sparse as sp
 
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import FINITE, ZERO
-from a1gm._fit.sure.arguments import (
-    Dispersion,
-    Which,
-    check_dispersion,
-    check_totals,
-)
+from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion, check_totals
 from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.information import check_sum
 from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
-from a1gm.exceptions import (
-    NotRepresentableError,
-    ParameterError,
-    TableTooLargeError,
-)
+from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 from a1gm.tensor.read import mode_of
 from a1gm.tensor.solve import PIVOT, Eliminated
 
@@ -167,8 +158,8 @@ class TensorUncertainty(GoodnessOfFit):
         lower, upper : arrays like T
             T with its holes filled with the bounds.
         """
-        lower, upper = (self._fit._fill(T, values) for values in self._tails(level))
-        return lower, upper
+        lower, upper = self._tails(level)
+        return self._fit._fill(T, lower), self._fit._fill(T, upper)
 
     def _tails(self, level: float) -> list[Values]:
         """The bounds of a level, as functions of positions of cells."""
