@@ -172,9 +172,5 @@ def _score(x: Floats, guess: Floats, rival: Floats, v: Floats) -> MarginScore:
     own, other = (misses(x, made, CELLS_RIGHT) for made in (guess, rival))
     with np.errstate(divide="ignore"):
         deviance = 2.0 * np.average(divergence_of_cells(x, guess), weights=v)
-    return MarginScore(
-        skill_of(own, other, v),
-        float(np.average(own, weights=v)),
-        float(deviance),
-        int(known.sum()),
-    )
+    error, n = float(np.average(own, weights=v)), int(known.sum())
+    return MarginScore(skill_of(own, other, v), error, float(deviance), n)

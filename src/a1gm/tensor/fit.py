@@ -80,13 +80,8 @@ def fit_tensor(
     >>> round(float(fit.impute(T)[1, 1, 1]), 6)
     30.0
     """
-    options = FitOptions(
-        "raise",
-        on_undetermined,
-        DEFAULT_TOL if tol is None else tol,
-        max_iter,
-        n_threads,
-    )
+    least = DEFAULT_TOL if tol is None else tol
+    options = FitOptions("raise", on_undetermined, least, max_iter, n_threads)
     cells = read_cells(T, names, weights, exposure, n_threads)
     return fit_cells(cells, interactions, options)
 
@@ -104,15 +99,8 @@ def fit_cells(
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
     with single_threaded_blas:
         levels, solved, known = _solve(cells, levels, options)
-    fit = TensorFit(
-        cells,
-        levels,
-        solved,
-        known,
-        long,
-        tol=options.tol,
-        on_undetermined=options.on_undetermined,
-    )
+    how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
+    fit = TensorFit(cells, levels, solved, known, long, **how)
     if not is_quiet:
         _warn_about(fit)
     return fit
@@ -159,10 +147,8 @@ def _warn_about(fit: TensorFit) -> None:
     elif n := fit.n_undetermined:
         n_unbounded = int((fit.undetermined.code == UNBOUNDED).sum())
         first = fit._cells.name_of(fit.undetermined[0][:-1])
-        how = fit._on_undetermined
-        parts.append(
-            text_of_unknown_cells(n_unbounded, n - n_unbounded, first, how=how)
-        )
+        n_each = n_unbounded, n - n_unbounded
+        parts.append(text_of_unknown_cells(*n_each, first, how=fit._on_undetermined))
         if fit._known.is_cut:
             parts.append(
                 "To decide each of them would take too long: some of these may be 0, "

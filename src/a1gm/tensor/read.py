@@ -245,17 +245,10 @@ def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long
         weights = np.full(n, np.nan)
         weights[place] = table.weights
         every = Listed.of(index, weights, shape)
-    cells = Cells(
-        tuple(index),
-        values,
-        shape,
-        tuple(table.names[:-1]),
-        tuple(key.labels for key in table.keys),
-        weights,
-        table.exposed,
-        every,
-        name=str(table.names[-1]),
-    )
+    *modes, name = table.names
+    labels = tuple(key.labels for key in table.keys)
+    about = tuple(modes), labels, weights, table.exposed, every, str(name)
+    cells = Cells(tuple(index), values, shape, *about)
     cells = cells.only(np.bincount(place[known], minlength=n) > 0).checked()
     keys = tuple(key.values for key in table.keys)
     return cells, Long(table.names, keys, str(table.frame.implementation.value))

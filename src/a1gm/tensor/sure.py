@@ -167,12 +167,8 @@ class TensorUncertainty(GoodnessOfFit):
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
         with np.errstate(all="ignore"):
-            return quantiles(
-                self._fit._fitted(index),
-                self._log_variance(index),
-                self.dispersion,
-                tail,
-            )
+            values, of_log = self._fit._fitted(index), self._log_variance(index)
+            return quantiles(values, of_log, self.dispersion, tail)
 
     # ------------------------------------------------------------------------- totals
     def totals(self, by: Any = (), cells: Which = "missing") -> TotalsWithErrors:
