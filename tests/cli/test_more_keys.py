@@ -201,6 +201,21 @@ def test_the_help_says_which_commands_take_more_keys():
     assert "fit, impute, assess and report take more keys" in words
 
 
+@pytest.mark.parametrize(
+    ("order", "is_asked"), [("n,site,year,month", True), ("", False)]
+)
+def test_many_repeated_rows_ask_for_the_value(path, tmp_path, order, is_asked):
+    """Seen: advice to add up the months, where the value was named first."""
+    frame = pd.read_csv(path).replace({"month": {"jan": 1, "feb": 2, "mar": 3}})
+    frame["n"] = 7 if is_asked else frame["n"]
+    pd.concat([frame, frame[:1]]).to_csv(path, index=False)
+    long = "--long", order or "site,year,month,n"
+    done = run("impute", path, "-o", tmp_path / "out.csv", *long, code=1)
+    assert "occurs twice" in done.stderr
+    asked = "Is 'month' the column of the values, which is named last?"
+    assert (asked in done.stderr) == is_asked
+
+
 def test_interactions_need_three_keys(path, tmp_path):
     some = "-o", tmp_path / "out", "--interactions", "site:year"
     done = run("fit", path, *some, "--long", "site,year,n", code=2)

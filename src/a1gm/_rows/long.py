@@ -325,12 +325,15 @@ class LongTable:
         at = int(again[0])
         inverse = inverse.ravel()
         two = " and ".join(map(self.row_name, (int(first[inverse[at]]), at)))
+        is_often = 10 * len(again) > codes.shape[1]
+        value = self.names[-1]
+        ask = f" Is {value!r} the column of the values, which is named last?" * is_often
         raise LabelError(
             f"The {'combination' if self.more else 'pair'} ({self.pair(at)}) occurs "
             f"twice, in {two} "
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
             Option("duplicates", "sum"),
-            " to add them up, or drop the rows that repeat others.",
+            f" to add them up, or drop the rows that repeat others.{ask}",
             row=at,
             count=len(again),
         )
