@@ -114,7 +114,7 @@ class Problem:
     starts: Ints
     n_threads: int | None = None
     exponent: int = 0  # of two, of the factors' unit
-    unit: float = 1.0  # of s, in that of the data
+    unit: int = 0  # of s, as a power of two
 
     @classmethod
     def of(cls, levels: Sequence[Levels], index: Any, **more: Any) -> Problem:

@@ -195,7 +195,7 @@ class Cells:
                 "than the largest ones that float64 cannot hold both in one sum. "
                 "Multiply levels by powers of ten that bring them closer together."
             )
-        units = {"exponent": exponent, "unit": 2.0**-in_sums}
+        units = {"exponent": exponent, "unit": in_sums}
         n = self.n_threads
         return Problem.of(levels, self.index, s=s, v=v, n_threads=n, **units)
 
@@ -307,7 +307,7 @@ def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
         ) from error
     values = dense_cells(given, "values").astype(np.float64)
     for mode, k in enumerate(index):
-        is_whole = k.dtype.kind in "iu" and k.shape == values.shape
+        is_whole = k.shape == values.shape and (k.dtype.kind in "iu" or not k.size)
         if not is_whole or (k.astype(np.int64) < 0).any():
             raise DataError(
                 f"The positions along mode {mode} must be whole numbers of at least 0, "

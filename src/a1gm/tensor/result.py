@@ -221,7 +221,8 @@ class TensorFit(Certified, Kept):
         levels = [own.find(index) for own in self._levels]
         found, exponent = np.ones(len(index[0])), self._found.exponent
         for level, start in zip(levels, self._starts, strict=False):
-            found *= self._found.t[start + level]
+            with np.errstate(over="ignore", invalid="ignore"):  # NaN or 0 by its fate
+                found *= self._found.t[start + level]
         if self._cells.exposed or exposure is not None:
             exposure = self._exposure_at(index, exposure)
             share, power = np.frexp(exposure)  # rates alone may leave float64
@@ -511,11 +512,11 @@ class TensorFit(Certified, Kept):
         arrays = {"index": np.stack(cells.index), "values": cells.values}
         if cells.weights is not None:
             arrays["weights"] = cells.weights
-        if cells.exposed and isinstance(cells.every, Listed):
+        if isinstance(cells.every, Listed):
             codes, every = cells.every.levels.codes, cells.every.values
             arrays["listed"] = np.arange(len(every)) if codes is None else codes
             arrays["every"] = every
-        elif cells.exposed and cells.every is not None:
+        elif cells.every is not None:
             arrays["every"] = cells.every.ravel()
         content = {
             "shape": list(cells.shape),

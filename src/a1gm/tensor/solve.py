@@ -90,10 +90,12 @@ def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
     # Cells of one pair of levels are added up, as are their weights.
     S, V = (sp.csr_array((x, (a, b)), (n, m)) for x in (p.s, v))
     ptr, cols = S.indptr.astype(np.int64), S.indices.astype(np.int32)
-    table = SparseRows(ptr, cols, S.data / V.data[0], n, m, absent="missing")
-    if (V.data != V.data[0]).any():
+    table = SparseRows(ptr, cols, S.data, n, m, absent="missing")
+    if (V.data == V.data[0]).all():
+        table = replace(table, values=S.data / V.data[0])
+    else:
         weights = replace(table, values=V.data)
-        table = replace(table, values=S.data, weights=weights, exposed=True)
+        table = replace(table, weights=weights, exposed=True)
     options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
     fit = fit_rows(table, options, policy=None)
     parts = zip(p.split(p.sums), p.split(p.counts), strict=True)

@@ -93,7 +93,7 @@ class TensorUncertainty(GoodnessOfFit):
     @property
     def _unit_variance(self) -> float:
         """What turns variances of the solved problem into those of the data."""
-        return self.dispersion * self._fit._known.problem.unit
+        return float(np.ldexp(self.dispersion, -self._fit._known.problem.unit))
 
     def _log_variance(self, index: Sequence[Ints]) -> Floats:
         """Variance of the logarithm of cells; 0 for zeros, NaN without a value."""
