@@ -177,6 +177,13 @@ def test_rates_may_be_out_of_range_where_cells_are_not(power):
     np.testing.assert_allclose(fit.reconstruct(), T, rtol=1e-12)
 
 
+def test_subnormal_tables_are_fitted():
+    tiny = np.array([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, np.nan]]]) * 1e-310
+    filled = a1gm.fit_tensor(tiny).impute(tiny)[1, 1, 1]
+    expected = a1gm.fit_tensor(tiny * 1e300 * 1e10).impute(tiny * 1e300 * 1e10)
+    assert filled == pytest.approx(expected[1, 1, 1] * 1e-310, rel=1e-9)
+
+
 def test_exposures_that_float64_cannot_hold_together_are_named():
     E = np.full((2, 2, 2), 1e300)
     E[0, 1, 0] = 1e-320

@@ -53,6 +53,12 @@ def test_exposures_of_missing_cells_travel(tmp_path, is_list):
     fit.save(tmp_path / "m")
     again = a1gm.load(tmp_path / "m")
     np.testing.assert_array_equal(again.impute(T), fit.impute(T))
+    weighted = a1gm.fit_tensor(given, weights=exposure)
+    weighted.save(tmp_path / "w")
+    other = np.ones(T.shape)
+    np.testing.assert_array_equal(
+        a1gm.load(tmp_path / "w").residuals(other), weighted.residuals(other)
+    )
 
 
 @pytest.mark.parametrize(
