@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
-    from a1gm.tensor import TensorFit, fit_tensor
+    from a1gm.tensor import TensorAssessment, TensorFit, TensorUncertainty, fit_tensor
 
 __all__ = [
     "Assessment",
@@ -44,7 +44,9 @@ __all__ = [
     "RankOneNMMF",
     "RelationsFit",
     "ScaledTable",
+    "TensorAssessment",
     "TensorFit",
+    "TensorUncertainty",
     "Uncertainty",
     "assess",
     "distributed",
@@ -84,7 +86,7 @@ _NAMES = {
     "_fit.sure.uncertainty": ("Uncertainty",),
     "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),
     "nmmf": ("NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"),
-    "tensor": ("TensorFit", "fit_tensor"),
+    "tensor": ("TensorAssessment", "TensorFit", "TensorUncertainty", "fit_tensor"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

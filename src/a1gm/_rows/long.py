@@ -374,7 +374,7 @@ def _open_long(
         keys, value = keys or defaults[:2], defaults[2] if value is None else value
     if keys is None or value is None:
         raise ParameterError(
-            "Name the columns with the two keys and the value: "
+            "Name the columns with the keys and the one with the value: "
             'keys=["shop", "month"], value="sales".'
         )
     if isinstance(keys, str) or len(keys) < 2 or () in keys:

@@ -31,6 +31,8 @@ from a1gm.cli.tables import (
     weighting_of,
 )
 
+NOT_DETERMINED = "the data do not determine a value."
+
 
 @command()
 def impute(
@@ -218,7 +220,12 @@ def _impute_pairs(
         names = [long.value + suffix for suffix in BOUNDS]
         pairs = pairs.rename_columns([*long.keys, long.value, *names])
     long.write(out, pairs, **how)
-    _finish(long, out, {}, options, "cell" if has_many_keys(options) else "pair")
+    why = NOT_DETERMINED
+    if (n := long.n_left - fit.n_undetermined) > 0 and options.exposure is not None:
+        of = "their exposure is" if n > 1 else "its exposure is"
+        why = f"{of} not known; a row with the exposure and no value gives it."
+    noun = "cell" if has_many_keys(options) else "pair"
+    _finish(long, out, {}, options, noun, why=why)
 
 
 def _finish(
@@ -229,11 +236,12 @@ def _finish(
     noun: str,
     where: str = "",
     files: str = "",
+    why: str = NOT_DETERMINED,
 ) -> None:
     summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left, **summary}
     wrote = "" if out == "-" else f"; wrote {files}{shown(out)}"
     lines = [f"Filled {counted(done.n_filled, noun)}{where}{wrote}."]
     if done.n_left:
         left = counted(done.n_left, f"{noun} stays", f"{noun}s stay")
-        lines.append(f"{left} missing: the data do not determine a value.")
+        lines.append(f"{left} missing: {why}")
     options.finish(summary, *lines)

@@ -126,6 +126,9 @@ class Margins:
         texts["verdict"] = (
             f"{name} is {'' if is_better else 'not '}better than {means}."
         )
+        if is_better and found.best != name:
+            texts["mark"] = "unclear"
+            texts["verdict"] = f"{name} fills less well than {found.best}."
         texts["comparison"] = (
             f"On {own.n_known:,} of {counted(found.n_hidden, 'hidden cell')}, those "
             f"that it knows, its mean absolute error is {own.mean_absolute_error:.3g}, "
