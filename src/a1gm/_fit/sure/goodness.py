@@ -41,6 +41,7 @@ class GoodnessOfFit(Summarised, ABC):
                 )
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
+        self._process = self.dispersion
 
     @property
     @abstractmethod
@@ -107,10 +108,13 @@ class GoodnessOfFit(Summarised, ABC):
         labels: Any,
         value: Floats,
         variance: Floats,
-        n_left_out: int,
-        unknown: Floats | None = None,
+        unknown: Floats | int,
     ) -> TotalsWithErrors:
-        """Totals and the variances of their estimates, with both errors."""
+        """Totals and the variances of their estimates, with both errors.
+
+        ``unknown`` is how many cells have no value, in all or in each total.
+        """
+        n_left_out, is_each = int(np.sum(unknown)), isinstance(unknown, np.ndarray)
         variance = np.where(np.isnan(value), np.nan, variance)
         return TotalsWithErrors(
             labels=labels,
@@ -118,7 +122,7 @@ class GoodnessOfFit(Summarised, ABC):
             se=np.sqrt(variance + self._process * value),
             se_estimation=np.sqrt(variance),
             se_process=np.sqrt(self._process * value),
-            unknown=unknown,
+            unknown=np.asarray(unknown) if n_left_out and is_each else None,
             _of=of,
             _backend=self._backend,
             _n_left_out=n_left_out,

@@ -329,7 +329,7 @@ class Uncertainty(Errors):
         if math.isnan(self.dispersion):
             is_signed = self._info.is_signed and dispersion == "deviance"
             raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
-        self._process, self._backend = self.dispersion, self._info.table.backend
+        self._backend = self._info.table.backend
         if robust:
             self._covariance = scatter.sandwich()
             self._errors_dof = self._info.counts.rows - 1
