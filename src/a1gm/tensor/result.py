@@ -201,20 +201,19 @@ class TensorFit(Certified, Kept):
         """Exposures of cells: those of the fit, or other ones."""
         every = self._cells.every
         if given is None:
-            found: Floats = every[tuple(index)]
+            given = every[tuple(index)]
             is_listed = isinstance(every, Listed) and self._long is None
-            if is_listed and np.isnan(found).any():
+            if is_listed and np.isnan(given).any():
                 raise ParameterError(
                     "The exposures of missing cells are not known: pass exposure= to "
                     "fit.predict for the cells that are needed."
                 )
-            return found
-        if not self._cells.exposed:
+        elif not self._cells.exposed:
             raise ParameterError(
                 "This fit was made without exposure. Leave exposure= out, or fit the "
                 "table with it."
             )
-        if ((given < 0.0) | np.isinf(given)).any():
+        elif ((given < 0.0) | np.isinf(given)).any():
             raise WeightsError("exposure must be finite and at least 0.")
         return np.asarray(given)
 

@@ -48,9 +48,8 @@ class TensorUncertainty(GoodnessOfFit):
 
     def __init__(self, fit: TensorFit, dispersion: Dispersion = "pearson") -> None:
         check_dispersion(dispersion)
-        self._fit = fit
-        p = fit._known.stay
-        self._sizes = p.sizes
+        p, rank = fit._known.stay, fit._known.rank
+        self._fit, self._scatter, self._sizes = fit, fit._observed, p.sizes
         n, largest = int(p.sizes.sum()), int(p.sizes.max())
         if n - largest > MOST_LEVELS or (n - largest) * largest > MOST_SHARES:
             raise TableTooLargeError(
@@ -59,30 +58,21 @@ class TensorUncertainty(GoodnessOfFit):
                 "modes."
             )
         f, _ = p.fitted(fit._found.t)
-        self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
-        if fit._known.rank is not None and self._hessian.least_pivot < PIVOT:
+        self._hessian = Eliminated(*p.pairs(f), rank)
+        if rank is not None and self._hessian.least_pivot < PIVOT:
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
                 "does not hold the errors across them. Fit such parts one by one."
             )
         self.dof = len(p.s) - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
-        self._process = self.dispersion
+        # Of the problem that was solved, in units that need not be those of the data.
+        self._unit_variance = float(np.ldexp(self.dispersion, -p.unit))
         self._backend = None if fit._long is None else fit._long.backend
 
-    @property
-    def pearson_chi2(self) -> float:
-        """Pearson's statistic of the observed cells."""
-        return float((self._fit._observed.residuals("pearson") ** 2).sum())
-
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence."""
-        return self._fit.deviance
-
     def _share_below(self, unit: float) -> float:
-        observed, own = self._fit._observed, ~self._fit._known.given_up
-        return float((observed.weight * observed.fitted < unit)[own].mean())
+        means = self._scatter.weight * self._scatter.fitted
+        return float((means < unit)[~self._fit._known.given_up].mean())
 
     # -------------------------------------------------------------------------- cells
     @cached_property
@@ -92,22 +82,14 @@ class TensorUncertainty(GoodnessOfFit):
         qG = q @ E.inverse
         return qG, 1.0 / E.d + np.einsum("ij,ij->i", qG, q)
 
-    @property
-    def _unit_variance(self) -> float:
-        """What turns variances of the solved problem into those of the data."""
-        return float(np.ldexp(self.dispersion, -self._fit._known.problem.unit))
-
     def _log_variance(self, index: Sequence[Ints], value: Floats) -> Floats:
         """Variance of the logarithm of cells; 0 for zeros, NaN without a value."""
         found, own, E = 0.0 * value, value > 0.0, self._hessian
         G, (qG, of_big) = E.inverse, self._shares
-        levels = self._fit._find([k[own] for k in index])
-        i = levels.pop(int(self._sizes.argmax()))
-        others = [g for g in range(len(self._sizes)) if E.starts[g] != E.own.start]
-        rest = [
-            np.searchsorted(E.rest, row + E.starts[g])
-            for g, row in zip(others, levels, strict=True)
-        ]
+        levels, big = self._fit._find([k[own] for k in index]), self._sizes.argmax()
+        i = levels.pop(int(big))
+        starts = np.cumsum([0, *np.delete(self._sizes, big)])
+        rest = [row + start for row, start in zip(levels, starts, strict=False)]
         pairs: Any = sum(G[a, b] for a in rest for b in rest)
         crossed: Any = sum(qG[i, a] for a in rest)
         variance = np.maximum(of_big[i] + pairs - 2.0 * crossed, 0.0)

@@ -23,6 +23,7 @@ class GoodnessOfFit(Summarised, ABC):
 
     dispersion: float
     dof: int
+    _scatter: Any  # of the cells: Pearson's statistic and the deviance
     _unit: float  # of the Poisson's variance in the tests of fit
     _process: float  # variance over mean of a cell
     _backend: str | None
@@ -44,14 +45,14 @@ class GoodnessOfFit(Summarised, ABC):
         self._process = self.dispersion
 
     @property
-    @abstractmethod
     def pearson_chi2(self) -> float:
         """Pearson's statistic of the observed cells; NaN without the cells."""
+        return float(self._scatter.pearson_chi2)
 
     @property
-    @abstractmethod
     def deviance(self) -> float:
         """Twice the divergence; NaN for negative cells, and without the cells."""
+        return float(self._scatter.deviance)
 
     @abstractmethod
     def _share_below(self, unit: float) -> float:

@@ -121,16 +121,6 @@ class Errors(GoodnessOfFit):
         return self._covariance.product(np.eye(m))
 
     # ---------------------------------------------------------------- tests of the fit
-    @property
-    def pearson_chi2(self) -> float:
-        """Pearson's statistic of the observed cells; NaN without the cells."""
-        return self._scatter.pearson_chi2
-
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence; NaN for negative cells, and without the cells."""
-        return self._scatter.deviance
-
     def _share_below(self, unit: float) -> float:
         return self._info.share_below(unit)
 
