@@ -85,8 +85,7 @@ def assess_margins(
     """Judge sets of margins; ``interactions`` as in ``a1gm.assess``."""
     if not is_share(hide):
         raise ParameterError(
-            "hide must be a share between 0 and 1 for more than two keys, got "
-            f"{hide!r}."
+            f"For more than two keys hide= is a share between 0 and 1, got {hide!r}."
         )
     modes, n = cells.modes, len(cells.values)
     sets = {margins_in_words(own): own for own in _sets_of(interactions, modes)}

@@ -90,9 +90,7 @@ class TensorFit(Certified, Kept):
         self._on_undetermined: OnUndetermined = on_undetermined
         self.tol, self.modes, self.labels = tol, cells.modes, cells.labels
         self._groups = tuple(own.margin for own in levels)
-        self.margins = tuple(
-            tuple(self.modes[k] for k in group) for group in self._groups
-        )
+        self.margins = tuple(tuple(self.modes[k] for k in own) for own in self._groups)
         self.cell_error_is_bound = solved.is_bound
         self._starts = np.cumsum([0, *(own.size for own in levels)])
 
@@ -139,12 +137,13 @@ class TensorFit(Certified, Kept):
             names, backend = self._long.keys, backend or self._long.backend
         check_backend(backend)
         found = {}
-        margins = zip(self._groups, self.factors.items(), strict=True)
-        for group, (name, factor) in margins:
-            codes = np.nonzero(~np.isnan(factor))
-            levels = zip(group, codes, strict=True)
+        for group, (name, factor) in zip(
+            self._groups, self.factors.items(), strict=True
+        ):
+            at = np.nonzero(~np.isnan(factor))
+            levels = zip(group, at, strict=True)
             keys = [(self.modes[k], names[k], own) for k, own in levels]
-            found[name] = long_frame(backend, keys, ["factor"], [factor[codes]])
+            found[name] = long_frame(backend, keys, ["factor"], [factor[at]])
         return found
 
     @cached_property
@@ -167,10 +166,8 @@ class TensorFit(Certified, Kept):
     @cached_property
     def _is_whole(self) -> bool:
         """Whether every cell of the table has a value."""
-        if self._found.rank is not None:
-            return True
         has_all = all(own.codes is None for own in self._levels)
-        return has_all and self._known.is_whole
+        return self._found.rank is not None or (has_all and self._known.is_whole)
 
     def _find(self, index: Sequence[Ints]) -> list[Ints]:
         """Levels of cells in every margin; -1 for one without cells."""
@@ -219,17 +216,15 @@ class TensorFit(Certified, Kept):
 
     @cached_property
     def _finders(self) -> tuple[Lookup, ...]:
-        modes = zip(self.modes, self.labels, self.shape, strict=True)
-        return tuple(
-            Lookup(f"{mode_in_words(mode)} level", labels, n)
-            for mode, labels, n in modes
-        )
+        sides = [f"{mode_in_words(mode)} level" for mode in self.modes]
+        return tuple(map(Lookup, sides, self.labels, self.shape))
 
     def _by_mode(self, index: Any) -> tuple[Any, ...]:
-        if not isinstance(index, tuple | list) or len(index) != len(self.shape):
+        n = len(self.shape)
+        if not isinstance(index, tuple | list) or len(index) != n:
             raise ParameterError(
-                f"A cell has one label or position per mode "
-                f"({len(self.shape)} of them), got {index!r}."
+                f"Cells have one label or position per mode ({n} of them), got "
+                f"{index!r}."
             )
         return tuple(index)
 
@@ -324,14 +319,13 @@ class TensorFit(Certified, Kept):
         if isinstance(T, tuple) or hasattr(T, "coords") or hasattr(T, "columns"):
             raise DataError(
                 f"An array of shape {self.shape} is needed, got a {type(T).__name__}. "
-                "fit.predict fills the cells of a frame or of indices, fit.fill_long() "
-                "the missing ones of a long table."
+                "fit.predict fills cells by label, fit.fill_long() a long table."
             )
         cells = dense_cells(T).copy()
         if cells.shape != self.shape:
             raise DataError(
-                f"T has shape {cells.shape}, but the fit is of shape {self.shape}: "
-                "rows and columns of other tables have no factors here."
+                f"T has shape {cells.shape}, but the fit is of shape {self.shape}: the "
+                "levels of other tables have no factors here."
             )
         bad = np.nonzero((cells < 0.0) | np.isinf(cells))
         named = Cells(bad, cells[bad], self.shape, self.modes, self.labels)

@@ -27,7 +27,6 @@ from a1gm.tensor.solve import PIVOT, Eliminated
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
 
-Values = Callable[[Sequence[Ints]], Floats]
 MOST_LEVELS = 6000  # beside the largest margin
 MOST_SHARES = 1 << 27  # numbers in memory
 
@@ -53,9 +52,8 @@ class TensorUncertainty(GoodnessOfFit):
         n, largest = int(p.sizes.sum()), int(p.sizes.max())
         if n - largest > MOST_LEVELS or (n - largest) * largest > MOST_SHARES:
             raise TableTooLargeError(
-                f"Errors need a matrix of {n - largest:,} x {largest:,} numbers for "
-                "the levels of these margins. Fit fewer levels, or margins of fewer "
-                "modes."
+                f"Errors of these margins need {n - largest:,} x {largest:,} numbers. "
+                "Fit fewer levels, or margins of fewer modes."
             )
         f, _ = p.fitted(fit._found.t)
         self._hessian = Eliminated(*p.pairs(f), rank)
@@ -145,7 +143,7 @@ class TensorUncertainty(GoodnessOfFit):
         lower, upper = self._tails(level)
         return self._fit._fill(T, lower), self._fit._fill(T, upper)
 
-    def _tails(self, level: float) -> list[Values]:
+    def _tails(self, level: float) -> list[Callable[..., Floats]]:
         """The bounds of a level, as functions of positions of cells."""
         return [partial(self._bounds, tail) for tail in tails(level)]
 
@@ -237,8 +235,8 @@ class TensorUncertainty(GoodnessOfFit):
         k = mode_of(mode, fit.modes, "mode")
         if (k,) not in fit._groups:
             raise ParameterError(
-                f"Mode {mode!r} acts together with others, so it has no index of its "
-                f"own. The margins are {fit.margins}."
+                f"Mode {mode!r} acts together with others, so it has no index: the "
+                f"margins are {fit.margins}."
             )
         n, finder, factor = fit.shape[k], fit._finders[k], fit.factors[fit.modes[k]]
         at = finder.base(base, np.nan_to_num(factor) > 0.0)
