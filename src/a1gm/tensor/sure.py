@@ -172,22 +172,22 @@ class TensorUncertainty(GoodnessOfFit):
         check_totals("all", cells)
         check_sum(float(self._fit._cells.values.sum()))
         fit, chosen = self._fit, self._modes(by)
+        at = fit._flat(cells)
         n = math.prod(fit.shape[k] for k in chosen)
         value, unknown, n_cells = np.zeros((3, n))
         directions: Any = sp.csr_array((n, int(self._sizes.sum())))
-        for index in fit._pieces(fit._flat(cells)):
+        for index in fit._pieces(at):
             owner = np.zeros_like(index[0])
             for k in chosen:
                 owner = owner * fit.shape[k] + index[k]
             f = fit._fitted(index)
             n_cells += np.bincount(owner, minlength=n)
             unknown += np.bincount(owner[np.isnan(f)], minlength=n)
-            own = np.flatnonzero(f > 0.0)
-            value += weighted_counts(owner[own], f[own], n)
-            to = sp.csr_array(
-                (f[own], (owner[own], np.arange(len(own)))), (n, len(own))
-            )
-            directions = directions + to @ self._design([k[own] for k in index])
+            own = f > 0.0
+            owner, f = owner[own], f[own]
+            value += weighted_counts(owner, f, n)
+            sums = sp.csr_array((f, (owner, np.arange(len(f)))), (n, len(f)))
+            directions = directions + sums @ self._design([k[own] for k in index])
         value[(unknown == n_cells) & (n_cells > 0)] = np.nan
         of: Any = tuple(str(fit.modes[k]) for k in chosen)
         names = [fit._finders[k].names for k in chosen]
