@@ -6,16 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._api.fit import check_signs, fit
 from a1gm._api.fit_long import check_long
-from a1gm._api.scores import misses, scores_frame, skill_of
+from a1gm._api.scores import Scored, misses, skill_of
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
-from a1gm._base.words import counted, html_grid, text_grid
+from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.messages import aligned
 from a1gm._fit.residuals import divergence_of_cells
@@ -538,7 +537,7 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Assessment:
+class Assessment(Scored):
     """Rank 1 against simpler guesses at hidden cells. Made by ``a1gm.assess``.
 
     Attributes
@@ -582,6 +581,7 @@ class Assessment:
         With ``by``: the errors of groups that could not be judged.
     """
 
+    _of = "method"
     skill: float
     skill_error: float
     coverage: float
@@ -644,7 +644,7 @@ class Assessment:
             fields = "headline", "skill", "lead", "coverage", "n_hidden"
             lines = {k: np.array([getattr(one, k) for one in found]) for k in fields}
             return labelled_frame("group", names, lines, backend)
-        return scores_frame("method", self.scores, backend)
+        return super().to_frame(backend)
 
     def _grids(self) -> list[list[list[str]]]:
         methods = [["method", "deviance", "mean absolute error", "median error"]]
@@ -672,13 +672,10 @@ class Assessment:
             ],
         ]
 
-    def __repr__(self) -> str:
-        tables = map(text_grid, self._grids())
-        return "\n".join([self.verdict, *tables, *self.notes, *self._outlier])
-
     @property
-    def _outlier(self) -> list[str]:
-        return [f"Outlier: {self.outlier}."] if self.outlier else []
+    def _notes(self) -> list[str]:
+        outlier = [f"Outlier: {self.outlier}."] if self.outlier else []
+        return [*self.notes, *outlier]
 
     @property
     def notes(self) -> list[str]:
@@ -708,10 +705,3 @@ class Assessment:
                 f"{text_of_label(key)}: {error.render(with_advice=False)}"
             )
         return [*notes, f"Judged: {self.part}."] if self.part else notes
-
-    def _repr_html_(self) -> str:
-        *others, last = self._grids()
-        tables = "".join(map(html_grid, others)) + html_grid(
-            last, [*self.notes, *self._outlier]
-        )
-        return f"<p>{escape(self.verdict)}</p>{tables}"

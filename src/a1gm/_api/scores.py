@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._base.words import html_grid, text_grid
 from a1gm._fit.frames import labelled_frame
 
 
@@ -25,11 +28,35 @@ def skill_of(own: Floats, other: Floats, v: Floats) -> float:
     return 1.0 - float(v @ own) / float(v @ other)
 
 
-def scores_frame(of: str, scores: Mapping[str, Any], backend: str) -> Any:
-    """Named scores, each a named tuple, as a frame."""
-    fields = next(iter(scores.values()))._fields
-    columns = {
-        name: np.array([getattr(score, name) for score in scores.values()])
-        for name in fields
-    }
-    return labelled_frame(of, list(scores), columns, backend)
+class Scored(ABC):
+    """What shows its verdict, tables of its scores, and notes."""
+
+    _of: str  # what is scored
+    scores: Mapping[str, Any]  # named tuples by name
+
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """One sentence."""
+
+    @property
+    def _notes(self) -> list[str]:
+        return []
+
+    @abstractmethod
+    def _grids(self) -> list[list[list[str]]]:
+        """Tables of words."""
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """The scores as a frame of pandas, polars or pyarrow."""
+        rows = [score._asdict() for score in self.scores.values()]
+        columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        return labelled_frame(self._of, list(self.scores), columns, backend)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.verdict, *map(text_grid, self._grids()), *self._notes])
+
+    def _repr_html_(self) -> str:
+        *others, last = self._grids()
+        tables = "".join(map(html_grid, others)) + html_grid(last, self._notes)
+        return f"<p>{escape(self.verdict)}</p>{tables}"

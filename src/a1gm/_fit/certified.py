@@ -43,9 +43,9 @@ class Certified(Summarised, ABC):
         return float(self._found.gap)
 
     @property
-    @abstractmethod
     def cell_error(self) -> float:
         """Bound on the relative error of any finite fitted cell, rounding included."""
+        return float(self._found.cell_error)
 
     @property
     def converged(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -59,7 +59,7 @@ from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._fit.totals import fills_to_totals
 from a1gm._observe.patterns import PatternsGone
 from a1gm._rows.frames import select
-from a1gm._rows.labels import Lookup, Names, paired
+from a1gm._rows.labels import Lookup, Names
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import SURELY_RIGHT, cell_error
@@ -188,9 +188,8 @@ class RankOneFit(Solution, Kept):
         return self._table.is_weighted
 
     @property
-    def attained(self) -> bool:
-        """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return self._is_plain or self._fates.totals.n_given_up == 0
+    def _n_given_up(self) -> int:
+        return 0 if self._is_plain else self._fates.totals.n_given_up
 
     # ------------------------------------------------- what is known, and what not
     @property
@@ -277,25 +276,19 @@ class RankOneFit(Solution, Kept):
         >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
         ['zero', 'finite', 'unbounded']
         """
-        rows, cols = self._places(i, j)
-        codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
-        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+        return self._fate(i, j)
+
+    def _codes(self, index: Sequence[Ints]) -> SmallInts:
+        return self._fates.of_cells(*index)
 
     def _column_names(self) -> Names:
         return Names(col_labels=self.col_labels)
 
     @cached_property
     def _finders(self) -> tuple[Lookup, Lookup]:
-        """Lookups of the rows and of the columns that a user names."""
         n, m = self.shape
         rows = Lookup("row", self.row_labels, n)
         return rows, Lookup("column", self.col_labels, m)
-
-    def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
-        """Rows and columns that a user names, paired up."""
-        rows, columns = self._finders
-        i, j = paired(rows.find(i), columns.find(j))
-        return i, j
 
     # ---------------------------------------------------------------- fitted values
     def predict(self, rows: Any, columns: Any = None, *, exposure: Any = None) -> Any:
@@ -345,15 +338,11 @@ class RankOneFit(Solution, Kept):
         given: Any = rows, columns
         if columns is None:
             given = read_keys(rows, long and long[:2])
+        return predicted(self._finders, self._fitted, given, exposure)
 
-        def fitted(pair: list[Ints], exposure: Floats | None) -> Floats:
-            i, j = pair
-            return self._fitted(i, j, exposure)
-
-        return predicted(self._finders, fitted, given, exposure)
-
-    def _fitted(self, rows: Ints, cols: Ints, exposure: Floats | None = None) -> Floats:
+    def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells by positions; NaN if undetermined."""
+        rows, cols = index
         if self.has_exposure or exposure is not None:
             exposure = self._table.exposure_at(rows, cols, exposure)
         w, h = self._rows.at(rows), self.col_factor[cols]
@@ -772,19 +761,7 @@ class RankOneFit(Solution, Kept):
         bounds = None if interval is None else self.uncertainty()._own_bounds(interval)
         yield from filled_pairs(self, only_missing, bounds)
 
-    def to_frames(self, backend: str | None = None) -> FactorFrames:
-        """Both factors as frames of the library that the table came from.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, optional
-            The library; needed when the table was not a frame.
-
-        Returns
-        -------
-        FactorFrames
-            ``rows`` and ``columns``, with labels, factors and blocks.
-        """
+    def _factor_frames(self, backend: str | None) -> FactorFrames:
         return factor_frames(self, backend or self._table.backend)
 
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -838,17 +815,13 @@ class RankOneFit(Solution, Kept):
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
-        lines = {
+        return {
             "table": "{} x {}".format(*self.shape),
             "missing": self._missing_in_words(),
             **self._quality(),
             "blocks": str(self.n_blocks),
+            **self._lost(self.n_undetermined),
         }
-        if self.n_undetermined:
-            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
-        if not self.attained:
-            lines["zeros given up"] = str(self._fates.totals.n_given_up)
-        return lines
 
     def _missing_in_words(self) -> str:
         patterns: Any = self._patterns

@@ -320,7 +320,7 @@ def filled_pairs(
         chosen = np.isnan(x)
         rows, cols = np.nonzero(chosen)
         pairs = rows + start, cols
-        found = [fit._fitted(*pairs), *(bounds(*pairs) if bounds else ())]
+        found = [fit._fitted(pairs), *(bounds(*pairs) if bounds else ())]
         if not only_missing:
             tables = [x.copy() for _ in found]
             for table, values in zip(tables, found, strict=True):

@@ -1,15 +1,20 @@
-"""What becomes of the fit of one table: filled long frames, and files."""
+"""The fit of one table: its cells by labels, filled long frames, and files."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from a1gm._base.types import AnyArray
+import numpy as np
+
+from a1gm._base.types import AnyArray, Ints, SmallInts
+from a1gm._base.words import counted
 from a1gm._fit.frames import Long, filled_long
+from a1gm._fit.place import FATES
 from a1gm._fit.save import save_model
+from a1gm._rows.labels import Lookup, paired
 
 
 class Kept(ABC):
@@ -21,6 +26,24 @@ class Kept(ABC):
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Size of the table."""
+
+    @property
+    @abstractmethod
+    def _finders(self) -> tuple[Lookup, ...]:
+        """Lookups of the levels that a user names, mode by mode."""
+
+    @property
+    @abstractmethod
+    def _n_given_up(self) -> int:
+        """Number of observed zeros that are fitted by 0, and only approached."""
+
+    @abstractmethod
+    def _codes(self, index: Sequence[Ints]) -> SmallInts:
+        """Fates of cells by their positions along each mode, as numbers."""
+
+    @abstractmethod
+    def _factor_frames(self, backend: str | None) -> Any:
+        """The factors as frames of a library, by default that of the table."""
 
     @abstractmethod
     def _long_table(self) -> tuple[Long | None, int]:
@@ -35,6 +58,58 @@ class Kept(ABC):
     @abstractmethod
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """The fit as plain values and arrays, to be saved."""
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return self._n_given_up == 0
+
+    def _lost(self, n_undetermined: int) -> dict[str, str]:
+        """Cells without a value and zeros given up, as lines of the summary."""
+        lines = {}
+        if n_undetermined:
+            lines["cannot be known"] = counted(n_undetermined, "missing cell")
+        if not self.attained:
+            lines["zeros given up"] = f"{self._n_given_up:,}"
+        return lines
+
+    def _places(self, *given: Any) -> tuple[Ints, ...]:
+        """Positions of cells along each mode by labels or positions, paired up."""
+        pairs = zip(self._finders, given, strict=True)
+        return paired(*(finder.find(names) for finder, names in pairs))
+
+    def _fate(self, *given: Any) -> Any:
+        """Fates of cells by labels or positions along each mode."""
+        index = self._places(*given)
+        codes = self._codes([k.ravel() for k in index]).reshape(index[0].shape)
+        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    def to_frames(self, backend: str | None = None) -> Any:
+        """The factors as frames of the library that the table came from.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the table was not a frame.
+
+        Returns
+        -------
+        FactorFrames, or dict for a ``TensorFit``
+            ``rows`` and ``columns``, with labels, factors and blocks; or by the names
+            of ``factors`` a frame with the keys of all levels that have cells, and
+            their ``factor``.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> T = np.multiply.outer([1.0, 2.0], np.outer([1.0, 3.0], [2.0, 5.0]))
+        >>> fit = a1gm.fit_tensor(T, names=["site", "year", "month"])
+        >>> fit.to_frames("pandas")["year"]
+           year  factor
+        0     0    0.25
+        1     1    0.75
+        """
+        return self._factor_frames(backend)
 
     def fill_long(
         self,

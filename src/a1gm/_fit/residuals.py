@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -79,6 +80,16 @@ class Cells:
                 "power."
             )
         return total
+
+    @cached_property
+    def pearson_chi2(self) -> float:
+        """Pearson's statistic."""
+        return float((self.residuals("pearson") ** 2).sum())
+
+    @cached_property
+    def deviance(self) -> float:
+        """Twice the divergence."""
+        return 2.0 * self.divergence()
 
 
 def fitted_cells(columns: Columns, source: Any) -> Iterator[Cells]:

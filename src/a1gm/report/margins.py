@@ -42,7 +42,7 @@ class Margins:
                     "This is not the table that was fitted. Pass None: the fit has "
                     "kept its cells."
                 )
-        self.missing = fit._missing("report")
+        self.missing = fit._flat()
         self.index = np.unravel_index(self.missing, fit.shape)
         self.fills: Floats = fit._each(self.missing, fit._fitted)
         self.is_filled = ~np.isnan(self.fills)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._api.fit import FitOptions
-from a1gm._api.scores import misses, scores_frame, skill_of
+from a1gm._api.scores import Scored, misses, skill_of
 from a1gm._base.types import Floats
-from a1gm._base.words import counted, html_grid, text_grid
+from a1gm._base.words import counted
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import generator_of, is_share
 from a1gm._observe.patterns import weighted_counts
@@ -36,7 +35,7 @@ class MarginScore(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class TensorAssessment:
+class TensorAssessment(Scored):
     """Sets of margins against the means of levels, on the same hidden cells.
 
     Attributes
@@ -49,6 +48,7 @@ class TensorAssessment:
         The mode whose levels' means are compared with: the best of all modes.
     """
 
+    _of = "margins"
     scores: dict[str, MarginScore]
     n_hidden: int
     means_of: Any
@@ -71,22 +71,12 @@ class TensorAssessment:
             f"{score.skill:.0%} below that of the means of {means}."
         )
 
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """The scores as a frame of pandas, polars or pyarrow."""
-        return scores_frame("margins", self.scores, backend)
-
-    def _grid(self) -> list[list[str]]:
-        head = ["margins", "skill", "mean absolute error", "deviance", "known"]
-        return [head] + [
-            [name, f"{s[0]:.3f}", f"{s[1]:.4g}", f"{s[2]:.4g}", f"{s[3]:,}"]
-            for name, s in self.scores.items()
-        ]
-
-    def __repr__(self) -> str:
-        return f"{self.verdict}\n{text_grid(self._grid())}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self.verdict)}</p>{html_grid(self._grid())}"
+    def _grids(self) -> list[list[list[str]]]:
+        grid = [["margins", "skill", "mean absolute error", "deviance", "known"]]
+        for name, s in self.scores.items():
+            numbers = f"{s[0]:.3f}", f"{s[1]:.4g}", f"{s[2]:.4g}", f"{s[3]:,}"
+            grid.append([name, *numbers])
+        return [grid]
 
 
 def assess_margins(
@@ -95,8 +85,7 @@ def assess_margins(
     """Judge sets of margins; ``interactions`` as in ``a1gm.assess``."""
     if not is_share(hide):
         raise ParameterError(
-            "hide must be a share between 0 and 1 for more than two keys, got "
-            f"{hide!r}."
+            f"For more than two keys hide= is a share between 0 and 1, got {hide!r}."
         )
     modes, n = cells.modes, len(cells.values)
     sets = {margins_in_words(own): own for own in _sets_of(interactions, modes)}
@@ -112,28 +101,26 @@ def assess_margins(
         hidden = np.zeros(n, bool)
         hidden[random.choice(n, n_hidden, replace=False)] = True
         seen, out = cells.only(~hidden), cells.only(hidden)
-        v, exposure = out.weights_or_ones, None
-        if out.exposed:
-            v, exposure = np.ones(n_hidden), out.weights
-        means = [_means(seen, out, mode) for mode in range(len(modes))]
         fits = [fit_cells(seen, own, options, is_quiet=True) for own in sets.values()]
-        guesses = [fit._fitted(out.index, exposure) for fit in fits]
-        parts.append(np.stack([out.values, v, *means, *guesses]))
+        v = np.ones(n_hidden) if out.exposed else out.weights_or_ones
+        fills = [fit._fitted(out.index) for fit in fits]
+        parts.append(np.stack([out.values, v, *_means(seen, out), *fills]))
     x, v, *guesses = np.concatenate(parts, axis=1)
     rivals, guesses = guesses[: len(modes)], guesses[len(modes) :]
     best = int(np.argmin([v @ misses(x, rival, CELLS_RIGHT) for rival in rivals]))
-    found = [_score(x, guess, rivals[best], v) for guess in guesses]
-    worst = [-np.nan_to_num(score.skill, nan=-np.inf) for score in found]
-    order = np.argsort(worst, kind="stable")
-    names = list(sets)
-    return TensorAssessment({names[k]: found[k] for k in order}, len(x), modes[best])
+    scores = [_score(x, guess, rivals[best], v) for guess in guesses]
+    pairs = sorted(
+        zip(sets, scores, strict=True),
+        key=lambda pair: np.nan_to_num(-pair[1].skill, nan=np.inf),
+    )
+    return TensorAssessment(dict(pairs), len(x), modes[best])
 
 
 def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
     """Sets of margins: those of all pairs of modes, or the ones given and rank 1."""
     chosen = [None, interactions]
     if isinstance(interactions, str) and interactions == "all":
-        pairs = list(combinations(modes, 2))
+        pairs = list(combinations(modes, 2)) if len(modes) > 2 else []
         if 2 ** len(pairs) > MOST_SETS:
             are_text = all(isinstance(mode, str) for mode in modes)
             pair = ":".join(pairs[0]) if are_text else pairs[0]
@@ -144,24 +131,24 @@ def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ..
                 Option("interactions", [pair]),
                 ", which is compared with rank 1.",
             )
-        pairs = pairs if len(modes) > 2 else []
         sizes = range(len(pairs) + 1)
-        chosen = [list(some) for k in sizes for some in combinations(pairs, k)]
+        chosen = [some for k in sizes for some in combinations(pairs, k)]
     found = dict.fromkeys(margins_of(some, modes) for some in chosen)
     return [[tuple(modes[k] for k in group) for group in groups] for groups in found]
 
 
-def _means(seen: Cells, out: Cells, mode: int) -> Floats:
-    """Mean, or rate, of the other cells of a level; that of all without any."""
-    n = seen.shape[mode]
+def _means(seen: Cells, out: Cells) -> Iterator[Floats]:
+    """Yield means, or rates, of the seen cells of a level, mode by mode, as guesses.
+
+    Those of all where nothing of a level is seen.
+    """
     weights = seen.weights_or_ones
     above = seen.values if seen.exposed else seen.values * weights
-    sums = weighted_counts(seen.index[mode], above, n)
-    counts = weighted_counts(seen.index[mode], weights, n)
-    whole = above.sum() / weights.sum()
-    rates = np.divide(sums, counts, out=np.full(n, whole), where=counts > 0.0)
-    found: Floats = rates[out.index[mode]]
-    return found * out.weights if out.exposed and out.weights is not None else found
+    for here, there, n in zip(seen.index, out.index, seen.shape, strict=True):
+        sums, counts = (weighted_counts(here, each, n) for each in (above, weights))
+        rates = np.full(n, above.sum() / weights.sum())
+        np.divide(sums, counts, out=rates, where=counts > 0.0)
+        yield rates[there] * (out.weights_or_ones if out.exposed else 1.0)
 
 
 def _score(x: Floats, guess: Floats, rival: Floats, v: Floats) -> MarginScore:

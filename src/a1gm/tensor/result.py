@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.checks import is_array, is_count, need
-from a1gm._base.float_range import as_float32, check_cells
-from a1gm._base.types import AnyArray, Floats, Ints, OnUndetermined
+from a1gm._base.float_range import as_float32, check_cells, product
+from a1gm._base.types import AnyArray, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.words import counted
 from a1gm._fit.certified import Certified
 from a1gm._fit.frames import (
@@ -28,13 +28,13 @@ from a1gm._fit.messages import (
     text_of_left_cells,
     warn_undetermined,
 )
-from a1gm._fit.place import FATES, UNBOUNDED, UndeterminedCells, decided, with_exposure
+from a1gm._fit.place import UNBOUNDED, UndeterminedCells, decided, with_exposure
 from a1gm._fit.residuals import Cells as Compared
 from a1gm._fit.residuals import Kind, check_kind
 from a1gm._fit.save import array_of, check_numbers, check_solution, options_of
-from a1gm._fit.sure.arguments import Dispersion
+from a1gm._fit.sure.arguments import Dispersion, Which
 from a1gm._observe.codec import from_arrays, labels_from_json, labels_to_json, to_arrays
-from a1gm._rows.labels import Lookup, paired
+from a1gm._rows.labels import Lookup
 from a1gm._rows.rows import check_values
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError, WeightsError
 from a1gm.tensor.known import Known, n_parameters
@@ -65,6 +65,9 @@ class TensorFit(Certified, Kept):
         Names of the levels of each mode, or None.
     tol : float
         The certificate to reach.
+    cell_error_is_bound : bool
+        False where ``cell_error`` is an estimate: more than 700 levels lie beside the
+        largest margin.
     """
 
     _kind, _sums_in_words = KIND_OF_TENSOR, "sums by level"
@@ -87,9 +90,9 @@ class TensorFit(Certified, Kept):
         self._on_undetermined: OnUndetermined = on_undetermined
         self.tol, self.modes, self.labels = tol, cells.modes, cells.labels
         self._groups = tuple(own.margin for own in levels)
-        self.margins = tuple(
-            tuple(self.modes[k] for k in group) for group in self._groups
-        )
+        self.margins = tuple(tuple(self.modes[k] for k in own) for own in self._groups)
+        self.cell_error_is_bound = solved.is_bound
+        self._starts = np.cumsum([0, *(own.size for own in levels)])
 
     @cached_property
     def _known(self) -> Known:
@@ -97,34 +100,13 @@ class TensorFit(Certified, Kept):
         return Known(self._cells.problem(self._levels), self._found.rank)
 
     @property
-    def _starts(self) -> Ints:
-        """Where the levels of each margin begin in the vector of all."""
-        return np.cumsum([0, *(own.size for own in self._levels)])
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """Levels of each mode."""
         return self._cells.shape
 
-    # --------------------------------------------------------------- how it was solved
     @property
-    def cell_error(self) -> float:
-        """Bound on the relative error of fitted cells, rounding included.
-
-        An estimate where more than 700 levels lie beside the largest margin.
-        """
-        assert self._found.cell_error is not None
-        return self._found.cell_error
-
-    @property
-    def cell_error_is_bound(self) -> bool:
-        """Whether ``cell_error`` is a bound, not an estimate."""
-        return self._found.is_bound
-
-    @property
-    def attained(self) -> bool:
-        """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return self._found.rank is not None or self._known.n_approached == 0
+    def _n_given_up(self) -> int:
+        return 0 if self._found.rank is not None else self._known.n_approached
 
     # ------------------------------------------------------------------------- factors
     @cached_property
@@ -135,60 +117,33 @@ class TensorFit(Certified, Kept):
         without an observed cell. Where margins share a mode, or the data leave scales
         free (``n_free``), other factors give the same cells: these are one choice.
         """
+        first, *others = np.split(self._found.t, self._starts[1:-1])
+        totals = [t.sum() for t in others]
+        values = [product(first, *totals, exponent=self._found.exponent)]
+        check_cells(values[0])
+        for t, total in zip(others, totals, strict=True):
+            values.append(t / total if total > 0.0 else np.full(len(t), 1.0 / len(t)))
         found: dict[Any, Floats] = {}
-        units = 1.0
-        parts = np.split(self._found.t, self._starts[1:-1])
-        for margin, own, t in zip(self.margins, self._levels, parts, strict=True):
-            _check_size("factors", own.lengths)
-            total = float(t.sum()) if found else 1.0
-            units *= total
-            shares = t / total if total > 0.0 else 1.0 / len(t)
-            full = np.full(math.prod(own.lengths), np.nan)
-            full[slice(None) if own.codes is None else own.codes] = shares
-            name = margin[0] if len(margin) == 1 else margin
-            found[name] = full.reshape(own.lengths)
-        first = next(iter(found))
-        with np.errstate(over="ignore"):
-            found[first] = np.ldexp(found[first] * units, self._found.exponent)
-        check_cells(found[first])
+        for margin, own, t in zip(self.margins, self._levels, values, strict=True):
+            _check_size(own.lengths)
+            full = np.full(own.lengths, np.nan)
+            full.flat[slice(None) if own.codes is None else own.codes] = t
+            found[margin[0] if len(margin) == 1 else margin] = full
         return found
 
-    def to_frames(self, backend: str | None = None) -> dict[Any, Any]:
-        """The factors as frames of the library that the table came from.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, optional
-            The library; needed when the table was not a frame.
-
-        Returns
-        -------
-        dict
-            By the names of ``factors``: a frame with a row per level that has observed
-            cells, its keys and its ``factor``.
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> T = np.multiply.outer([1.0, 2.0], np.outer([1.0, 3.0], [2.0, 5.0]))
-        >>> fit = a1gm.fit_tensor(T, names=["site", "year", "month"])
-        >>> fit.to_frames("pandas")["year"]
-           year  factor
-        0     0    0.25
-        1     1    0.75
-        """
-        long = self._long
-        values = [np.asarray(finder.names) for finder in self._finders]
-        if long is not None:
-            values, backend = list(long.keys), backend or long.backend
+    def _factor_frames(self, backend: str | None) -> dict[Any, Any]:
+        names: Sequence[Any] = [np.asarray(finder.names) for finder in self._finders]
+        if self._long is not None:
+            names, backend = self._long.keys, backend or self._long.backend
         check_backend(backend)
         found = {}
-        margins = zip(self._groups, self.factors.items(), strict=True)
-        for group, (name, factor) in margins:
-            codes = np.nonzero(~np.isnan(factor))
-            levels = zip(group, codes, strict=True)
-            keys = [(self.modes[k], values[k], own) for k, own in levels]
-            found[name] = long_frame(backend, keys, ["factor"], [factor[codes]])
+        for group, (name, factor) in zip(
+            self._groups, self.factors.items(), strict=True
+        ):
+            at = np.nonzero(~np.isnan(factor))
+            levels = zip(group, at, strict=True)
+            keys = [(self.modes[k], names[k], own) for k, own in levels]
+            found[name] = long_frame(backend, keys, ["factor"], [factor[at]])
         return found
 
     @cached_property
@@ -211,24 +166,27 @@ class TensorFit(Certified, Kept):
     @cached_property
     def _is_whole(self) -> bool:
         """Whether every cell of the table has a value."""
-        if self._found.rank is not None:
-            return True
         has_all = all(own.codes is None for own in self._levels)
-        return has_all and self._known.is_whole
+        return self._found.rank is not None or (has_all and self._known.is_whole)
+
+    def _find(self, index: Sequence[Ints]) -> list[Ints]:
+        """Levels of cells in every margin; -1 for one without cells."""
+        return [own.find(index) for own in self._levels]
+
+    def _codes(self, index: Sequence[Ints]) -> SmallInts:
+        if self._is_whole:
+            return np.zeros(len(index[0]), np.int32)  # finite
+        return self._known.fates(self._find(index))
 
     def _fitted(self, index: Sequence[Ints], exposure: Any = None) -> Floats:
         """Fitted values of cells; NaN where the data do not determine them."""
-        levels = [own.find(index) for own in self._levels]
-        found, exponent = np.ones(len(index[0])), self._found.exponent
-        for level, start in zip(levels, self._starts, strict=False):
-            with np.errstate(over="ignore", invalid="ignore"):  # NaN or 0 by its fate
-                found *= self._found.t[start + level]
+        levels = self._find(index)
+        places = zip(self._starts, levels, strict=False)
+        factors = [self._found.t[start + level] for start, level in places]
         if self._cells.exposed or exposure is not None:
             exposure = self._exposure_at(index, exposure)
-            share, power = np.frexp(exposure)  # rates alone may leave float64
-            found, exponent = found * share, exponent + power
-        with np.errstate(over="ignore"):
-            found = np.ldexp(found, exponent)
+            factors.append(exposure)
+        found = product(*factors, exponent=self._found.exponent)
         if not self._is_whole:
             decided(found, self._known.fates(levels))
         if exposure is not None:
@@ -236,64 +194,42 @@ class TensorFit(Certified, Kept):
         check_cells(found)
         return found
 
-    def _levels_and_fates(self, index: Sequence[Ints]) -> tuple[list[Ints], Any]:
-        """Levels of cells in the vector of all groups, and their fates."""
-        levels = [own.find(index) for own in self._levels]
-        fates = self._known.fates(levels)
-        return [row + a for row, a in zip(levels, self._starts, strict=False)], fates
-
-    @cached_property
-    def _weights(self) -> Any:
-        """Weights or exposures by positions; NaN where they are not known."""
-        cells = self._cells
-        if cells.every is not None:
-            return cells.every
-        return Listed.of(cells.index, cells.weights_or_ones, self.shape)
-
     def _exposure_at(self, index: Sequence[Ints], given: Any = None) -> Floats:
         """Exposures of cells: those of the fit, or other ones."""
+        every = self._cells.every
         if given is None:
-            found: Floats = self._weights[tuple(index)]
-            is_listed = isinstance(self._weights, Listed) and self._long is None
-            if is_listed and np.isnan(found).any():
+            given = every[tuple(index)]
+            is_listed = isinstance(every, Listed) and self._long is None
+            if is_listed and np.isnan(given).any():
                 raise ParameterError(
                     "The exposures of missing cells are not known: pass exposure= to "
                     "fit.predict for the cells that are needed."
                 )
-            return found
-        if not self._cells.exposed:
+        elif not self._cells.exposed:
             raise ParameterError(
                 "This fit was made without exposure. Leave exposure= out, or fit the "
                 "table with it."
             )
-        if ((given < 0.0) | np.isinf(given)).any():
+        elif ((given < 0.0) | np.isinf(given)).any():
             raise WeightsError("exposure must be finite and at least 0.")
         return np.asarray(given)
 
     @cached_property
     def _finders(self) -> tuple[Lookup, ...]:
-        """Lookups of the levels that a user names, mode by mode."""
-        modes = zip(self.modes, self.labels, self.shape, strict=True)
-        return tuple(
-            Lookup(f"{mode_in_words(mode)} level", labels, n)
-            for mode, labels, n in modes
-        )
+        sides = [f"{mode_in_words(mode)} level" for mode in self.modes]
+        return tuple(map(Lookup, sides, self.labels, self.shape))
 
     def _by_mode(self, index: Any) -> tuple[Any, ...]:
-        if not isinstance(index, tuple | list) or len(index) != len(self.shape):
+        n = len(self.shape)
+        if not isinstance(index, tuple | list) or len(index) != n:
             raise ParameterError(
-                f"A cell has one label or position per mode "
-                f"({len(self.shape)} of them), got {index!r}."
+                f"Cells have one label or position per mode ({n} of them), got "
+                f"{index!r}."
             )
         return tuple(index)
 
-    def _places(self, index: Any) -> tuple[Ints, ...]:
-        """Positions of cells that are given by labels or positions, mode by mode."""
-        pairs = zip(self._finders, self._by_mode(index), strict=True)
-        return paired(*(finder.find(one) for finder, one in pairs))
-
     def fate(self, index: Any) -> Any:
-        """What the data say about cells.
+        """Fate of cells, as by ``a1gm.RankOneFit.fate``.
 
         Parameters
         ----------
@@ -302,29 +238,15 @@ class TensorFit(Certified, Kept):
 
         Returns
         -------
-        str, or array of str
-            "finite"; "zero", where only 0 fits; "unbounded", where any large value
-            does; "undetermined".
-
-        Examples
-        --------
-        >>> import numpy as np, a1gm
-        >>> T = np.full((2, 2, 2), np.nan)
-        >>> T[0, 0, 0] = T[0, 1, 1] = T[1, 0, 1] = T[1, 1, 0] = 1.0
-        >>> a1gm.fit_tensor(T).fate((1, 1, 1))
-        'finite'
+        {"finite", "zero", "unbounded", "undetermined"}, or an array of these
         """
-        places = self._places(index)
-        _, codes = self._levels_and_fates([k.ravel() for k in places])
-        names = np.array(FATES, dtype=object)[codes].reshape(places[0].shape)
-        return names if names.ndim else str(names)
+        return self._fate(*self._by_mode(index))
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: positions along each mode, and kind."""
-        none = np.zeros(0, np.int64)
-        at = none if self._is_whole else self._missing("undetermined")
-        codes = self._each(at, lambda index: self._levels_and_fates(index)[1])
+        at = np.zeros(0, np.int64) if self._is_whole else self._flat()
+        codes = self._each(at, self._codes)
         own = codes >= UNBOUNDED
         return UndeterminedCells(*np.unravel_index(at[own], self.shape), codes[own])
 
@@ -335,15 +257,16 @@ class TensorFit(Certified, Kept):
 
     @property
     def n_undetermined(self) -> int:
-        """Number of missing cells that the data do not determine."""
+        """Missing cells that cannot be known (unbounded and undetermined)."""
         return len(self.undetermined)
 
-    def _missing(self, what: str) -> Ints:
-        """Positions of the missing cells in the flat table."""
-        _check_size(what, self.shape)
-        is_missing = np.ones(math.prod(self.shape), bool)
-        is_missing[np.ravel_multi_index(self._cells.index, self.shape)] = False
-        return np.flatnonzero(is_missing)
+    def _flat(self, cells: Which = "missing") -> Ints:
+        """Positions of the missing cells, or of all, in the flat table."""
+        _check_size(self.shape)
+        is_chosen = np.ones(math.prod(self.shape), bool)
+        if cells == "missing":
+            is_chosen[np.ravel_multi_index(self._cells.index, self.shape)] = False
+        return np.flatnonzero(is_chosen)
 
     def _pieces(self, at: Ints) -> Iterator[tuple[Ints, ...]]:
         """Positions along each mode of cells of the flat table, some at a time."""
@@ -357,9 +280,7 @@ class TensorFit(Certified, Kept):
     # ------------------------------------------------------------------- fitted values
     def reconstruct(self) -> Floats:
         """Return the fitted table in units of T; NaN where no value is determined."""
-        _check_size("reconstruct", self.shape)
-        every = np.arange(math.prod(self.shape))
-        found: Floats = self._each(every, self._fitted)
+        found: Floats = self._each(self._flat("fitted"), self._fitted)
         return found.reshape(self.shape)
 
     def impute(self, T: Any, *, on_undetermined: OnUndetermined | None = None) -> Any:
@@ -368,7 +289,6 @@ class TensorFit(Certified, Kept):
         Parameters
         ----------
         T : array of the shape that was fitted
-            NaN, or what its mask covers, is a missing cell. It is not modified.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells without a value; by default what the fit did.
 
@@ -382,15 +302,13 @@ class TensorFit(Certified, Kept):
 
     def _fill(self, T: Any, values: Any, how: OnUndetermined | None = None) -> Any:
         cells = self._read(T)
-        flat = cells.reshape(-1)
-        at = np.flatnonzero(np.isnan(flat))
+        at = np.flatnonzero(np.isnan(cells))
         if not len(at):
             return np.array(T, subok=True)  # of its own type
-        flat[at] = self._each(at, values)
-        left = at[np.isnan(flat[at])]
+        cells.flat[at] = self._each(at, values)
+        left = np.argwhere(np.isnan(cells))
         if len(left):
-            first = self._cells.name_of(np.unravel_index(left[0], self.shape))
-            text = text_of_left_cells(len(left), first)
+            text = text_of_left_cells(len(left), self._cells.name_of(left[0]))
             warn_undetermined(text, how or self._on_undetermined)
         if getattr(T, "dtype", None) == np.float32:
             cells = as_float32(cells, lambda *at: self._cells.name_of(at))
@@ -401,14 +319,13 @@ class TensorFit(Certified, Kept):
         if isinstance(T, tuple) or hasattr(T, "coords") or hasattr(T, "columns"):
             raise DataError(
                 f"An array of shape {self.shape} is needed, got a {type(T).__name__}. "
-                "fit.predict fills the cells of a frame or of indices, fit.fill_long() "
-                "the missing ones of a long table."
+                "fit.predict fills cells by label, fit.fill_long() a long table."
             )
         cells = dense_cells(T).copy()
         if cells.shape != self.shape:
             raise DataError(
-                f"T has shape {cells.shape}, but the fit is of shape {self.shape}: "
-                "rows and columns of other tables have no factors here."
+                f"T has shape {cells.shape}, but the fit is of shape {self.shape}: the "
+                "levels of other tables have no factors here."
             )
         bad = np.nonzero((cells < 0.0) | np.isinf(cells))
         named = Cells(bad, cells[bad], self.shape, self.modes, self.labels)
@@ -416,19 +333,18 @@ class TensorFit(Certified, Kept):
         return cells
 
     def predict(self, frame: Any, *, exposure: Any = None) -> Any:
-        """Fitted values of cells that a frame, or labels per mode, name.
+        """Fitted values of cells that are named by their labels.
 
         Parameters
         ----------
-        frame : frame with the key columns, or sequence with one entry per mode
-            As in ``fate``.
-        exposure : array, optional
-            For a fit with exposure: that of each cell.
+        frame : frame with the key columns, or sequence as in ``fate``
+        exposure : number or array, optional
+            As in ``a1gm.RankOneFit.predict``.
 
         Returns
         -------
         ndarray, or float for a single cell
-            One value per row; NaN where the data determine none.
+            NaN where the data determine no value.
         """
         is_frame = hasattr(frame, "columns")
         keys = self._long and self.modes
@@ -441,9 +357,7 @@ class TensorFit(Certified, Kept):
     def _filled_cells(
         self, only_missing: bool, interval: float | None
     ) -> Iterator[tuple[Any, ...]]:
-        at = self._missing("fill_long")
-        if not only_missing:
-            at = np.arange(math.prod(self.shape))
+        at = self._flat("missing" if only_missing else "fitted")
         bounds = [] if interval is None else self.uncertainty()._tails(interval)
         found = [self._each(at, values) for values in (self._fitted, *bounds)]
         if not only_missing:
@@ -453,17 +367,16 @@ class TensorFit(Certified, Kept):
         yield *np.unravel_index(at, self.shape), *found
 
     # ----------------------------------------------------------------- how well it fits
-    def _compared(self, index: Any, x: Floats, v: Floats | None) -> Compared:
-        """Cells beside their fitted values, in units of the data."""
-        nowhere, exposed = np.zeros(0, np.int64), self._cells.exposed
-        weights = np.ones(len(x)) if v is None or exposed else v
-        fitted = self._fitted(index, v if exposed else None)
-        return Compared(nowhere, nowhere, x, fitted, weights, weights)
+    def _compared(self, index: Any, x: Floats) -> Compared:
+        """Observed cells beside their fitted values, in units of the data."""
+        nowhere, weights = np.zeros(0, np.int64), np.ones(len(x))
+        if self._cells.weights is not None and not self._cells.exposed:
+            weights = self._cells.every[index]
+        return Compared(nowhere, nowhere, x, self._fitted(index), weights, weights)
 
     @cached_property
     def _observed(self) -> Compared:
-        cells = self._cells
-        return self._compared(cells.index, cells.values, cells.weights)
+        return self._compared(self._cells.index, self._cells.values)
 
     @cached_property
     def divergence(self) -> float:
@@ -485,11 +398,12 @@ class TensorFit(Certified, Kept):
         """
         check_kind(kind)
         cells = self._read(T)
-        found, seen = np.full(self.shape, np.nan), np.nonzero(~np.isnan(cells))
-        v = None if self._cells.weights is None else self._weights[seen]
-        found[seen] = self._compared(seen, cells[seen], v).residuals(kind)
-        if v is not None:
-            found[seen] = np.where(v > 0.0, found[seen], np.nan)
+        index = np.nonzero(~np.isnan(cells))
+        if self._cells.weights is not None:
+            is_used = self._cells.every[index] > 0.0
+            index = tuple(k[is_used] for k in index)
+        found = np.full(self.shape, np.nan)
+        found[index] = self._compared(index, cells[index]).residuals(kind)
         return _like(T, found)
 
     def uncertainty(self, dispersion: Dispersion = "pearson") -> TensorUncertainty:
@@ -498,7 +412,7 @@ class TensorFit(Certified, Kept):
         Parameters
         ----------
         dispersion : {"pearson", "deviance", "poisson"} or float, default="pearson"
-            Variance of a cell over its mean.
+            As in ``a1gm.RankOneFit.uncertainty``.
 
         Returns
         -------
@@ -592,18 +506,15 @@ class TensorFit(Certified, Kept):
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
         n = math.prod(self.shape)
-        lines = {
+        is_counted = self._is_whole or n <= MOST_CELLS
+        return {
             "table": " x ".join(map(str, self.shape)),
             "margins": margins_in_words(self.margins),
             "missing": f"{self.n_missing:,} of {counted(n, 'cell')}",
             **self._quality(),
             "converged": "yes" if self.converged else "no",
+            **self._lost(self.n_undetermined if is_counted else 0),
         }
-        if not self._is_whole and n <= MOST_CELLS and self.n_undetermined:
-            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
-        if not self.attained:
-            lines["zeros given up"] = f"{self._known.n_approached:,}"
-        return lines
 
 
 def mode_in_words(mode: Any) -> str:
@@ -616,12 +527,11 @@ def margins_in_words(margins: Iterable[Iterable[Any]]) -> str:
     return " ".join("{" + ", ".join(map(str, margin)) + "}" for margin in margins)
 
 
-def _check_size(what: str, shape: Sequence[int]) -> None:
+def _check_size(shape: Sequence[int]) -> None:
     if math.prod(shape) > MOST_CELLS:
         raise TableTooLargeError(
-            f"{what}: the table has {' x '.join(f'{n:,}' for n in shape)} cells, too "
-            "many to look at each. fit.predict and fit.fate take the cells that are "
-            "needed."
+            f"{' x '.join(f'{n:,}' for n in shape)} cells are too many to look at "
+            "each. fit.predict and fit.fate take the cells that are needed."
         )
 
 

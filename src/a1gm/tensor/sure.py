@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.place import FINITE, ZERO
+from a1gm._fit.place import FINITE
 from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion, check_totals
 from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.information import check_sum
@@ -20,13 +20,13 @@ from a1gm._fit.sure.intervals import quantiles, tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
+from a1gm.tensor.problem import design
 from a1gm.tensor.read import mode_of
 from a1gm.tensor.solve import PIVOT, Eliminated
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
 
-Values = Callable[[Sequence[Ints]], Floats]
 MOST_LEVELS = 6000  # beside the largest margin
 MOST_SHARES = 1 << 27  # numbers in memory
 
@@ -47,40 +47,30 @@ class TensorUncertainty(GoodnessOfFit):
 
     def __init__(self, fit: TensorFit, dispersion: Dispersion = "pearson") -> None:
         check_dispersion(dispersion)
-        self._fit = fit
-        p = fit._known.stay
+        p, rank = fit._known.stay, fit._known.rank
+        self._fit, self._scatter, self._sizes = fit, fit._observed, p.sizes
         n, largest = int(p.sizes.sum()), int(p.sizes.max())
         if n - largest > MOST_LEVELS or (n - largest) * largest > MOST_SHARES:
             raise TableTooLargeError(
-                f"Errors need a matrix of {n - largest:,} x {largest:,} numbers for "
-                "the levels of these margins. Fit fewer levels, or margins of fewer "
-                "modes."
+                f"Errors of these margins need {n - largest:,} x {largest:,} numbers. "
+                "Fit fewer levels, or margins of fewer modes."
             )
         f, _ = p.fitted(fit._found.t)
-        self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
-        if fit._known.rank is not None and self._hessian.least_pivot < PIVOT:
+        self._hessian = Eliminated(*p.pairs(f), rank)
+        if rank is not None and self._hessian.least_pivot < PIVOT:
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
                 "does not hold the errors across them. Fit such parts one by one."
             )
         self.dof = len(p.s) - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
-        self._process = self.dispersion
+        # Of the problem that was solved, in units that need not be those of the data.
+        self._unit_variance = float(np.ldexp(self.dispersion, -p.unit))
         self._backend = None if fit._long is None else fit._long.backend
 
-    @property
-    def pearson_chi2(self) -> float:
-        """Pearson's statistic of the observed cells."""
-        return float((self._fit._observed.residuals("pearson") ** 2).sum())
-
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence."""
-        return self._fit.deviance
-
     def _share_below(self, unit: float) -> float:
-        observed, own = self._fit._observed, ~self._fit._known.given_up
-        return float((observed.weight * observed.fitted < unit)[own].mean())
+        means = self._scatter.weight * self._scatter.fitted
+        return float((means < unit)[~self._fit._known.given_up].mean())
 
     # -------------------------------------------------------------------------- cells
     @cached_property
@@ -90,26 +80,18 @@ class TensorUncertainty(GoodnessOfFit):
         qG = q @ E.inverse
         return qG, 1.0 / E.d + np.einsum("ij,ij->i", qG, q)
 
-    @property
-    def _unit_variance(self) -> float:
-        """What turns variances of the solved problem into those of the data."""
-        return float(np.ldexp(self.dispersion, -self._fit._known.problem.unit))
-
-    def _log_variance(self, index: Sequence[Ints]) -> Floats:
+    def _log_variance(self, index: Sequence[Ints], value: Floats) -> Floats:
         """Variance of the logarithm of cells; 0 for zeros, NaN without a value."""
-        levels, fates = self._fit._levels_and_fates(index)
-        found, own = np.where(fates == ZERO, 0.0, np.nan), fates == FINITE
-        E, G, (qG, of_big) = self._hessian, self._hessian.inverse, self._shares
-        big = E.starts.tolist().index(E.own.start)
-        i = levels[big][own] - E.own.start
-        rest = [np.searchsorted(E.rest, row[own]) for row in levels]
-        del rest[big]
-        variance: Floats = of_big[i]
-        for k, row in enumerate(rest):
-            variance = variance + G[row, row] - 2.0 * qG[i, row]
-            for other in rest[k + 1 :]:
-                variance += 2.0 * G[row, other]
-        found[own] = self._unit_variance * np.maximum(variance, 0.0)
+        found, own, E = 0.0 * value, value > 0.0, self._hessian
+        G, (qG, of_big) = E.inverse, self._shares
+        levels, big = self._fit._find([k[own] for k in index]), self._sizes.argmax()
+        i = levels.pop(int(big))
+        starts = np.cumsum([0, *np.delete(self._sizes, big)])
+        rest = [row + start for row, start in zip(levels, starts, strict=False)]
+        pairs: Any = sum(G[a, b] for a in rest for b in rest)
+        crossed: Any = sum(qG[i, a] for a in rest)
+        variance = np.maximum(of_big[i] + pairs - 2.0 * crossed, 0.0)
+        found[own] = self._unit_variance * variance
         return found
 
     def _variance(self, directions: Any) -> Floats:
@@ -138,10 +120,10 @@ class TensorUncertainty(GoodnessOfFit):
             0 for cells that are 0, NaN for those without a value.
         """
         check_sum(float(self._fit._cells.values.sum()))
-        places = self._fit._places(index)
+        places = self._fit._places(*self._fit._by_mode(index))
         flat = [k.ravel() for k in places]
         value = self._fit._fitted(flat)
-        variance = np.where(value == 0.0, 0.0, value**2 * self._log_variance(flat))
+        variance = value**2 * self._log_variance(flat, value)
         return self._errors_of(value, variance, places[0].shape, prediction)
 
     def interval(self, T: Any, level: float = 0.95) -> tuple[Any, Any]:
@@ -161,13 +143,14 @@ class TensorUncertainty(GoodnessOfFit):
         lower, upper = self._tails(level)
         return self._fit._fill(T, lower), self._fit._fill(T, upper)
 
-    def _tails(self, level: float) -> list[Values]:
+    def _tails(self, level: float) -> list[Callable[..., Floats]]:
         """The bounds of a level, as functions of positions of cells."""
         return [partial(self._bounds, tail) for tail in tails(level)]
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
+        values = self._fit._fitted(index)
         with np.errstate(all="ignore"):
-            values, of_log = self._fit._fitted(index), self._log_variance(index)
+            of_log = self._log_variance(index, values)
             return quantiles(values, of_log, self.dispersion, tail)
 
     # ------------------------------------------------------------------------- totals
@@ -189,45 +172,44 @@ class TensorUncertainty(GoodnessOfFit):
         check_totals("all", cells)
         check_sum(float(self._fit._cells.values.sum()))
         fit, chosen = self._fit, self._modes(by)
-        at = fit._missing("totals")
-        if cells == "fitted":
-            at = np.arange(math.prod(fit.shape))
-        lengths = [fit.shape[k] for k in chosen]
-        n = math.prod(lengths)
-        directions: Any = sp.csr_array((n, int(fit._starts[-1])))
-        value, n_known, n_cells = np.zeros((3, n))
+        at = fit._flat(cells)
+        n = math.prod(fit.shape[k] for k in chosen)
+        value, unknown, n_cells = np.zeros((3, n))
+        directions: Any = sp.csr_array((n, int(self._sizes.sum())))
         for index in fit._pieces(at):
-            owner = np.zeros(len(index[0]), np.int64)
-            if chosen:
-                owner = np.ravel_multi_index([index[k] for k in chosen], lengths)
+            owner = np.zeros_like(index[0])
+            for k in chosen:
+                owner = owner * fit.shape[k] + index[k]
             f = fit._fitted(index)
-            levels, fates = fit._levels_and_fates(index)
-            known, own = ~np.isnan(f), (fates == FINITE) & ~np.isnan(f)
             n_cells += np.bincount(owner, minlength=n)
-            n_known += np.bincount(owner[known], minlength=n)
-            value += weighted_counts(owner[known], f[known], n)
-            for row in levels:
-                more = f[own], (owner[own], row[own])
-                directions = directions + sp.csr_array(more, directions.shape)
-        value[(n_known == 0) & (n_cells > 0)] = np.nan
+            unknown += np.bincount(owner[np.isnan(f)], minlength=n)
+            own = f > 0.0
+            owner, f = owner[own], f[own]
+            value += weighted_counts(owner, f, n)
+            sums = sp.csr_array((f, (owner, np.arange(len(f)))), (n, len(f)))
+            directions = directions + sums @ self._design([k[own] for k in index])
+        value[(unknown == n_cells) & (n_cells > 0)] = np.nan
         of: Any = tuple(str(fit.modes[k]) for k in chosen)
         names = [fit._finders[k].names for k in chosen]
         labels: Any = list(product(*names))
         if len(chosen) < 2:
             of, labels = [*of, "total"][0], [*names, ["all"]][0]
-        variance, unknown = self._variance(directions), n_cells - n_known
-        n_left_out = int(unknown.sum())
-        return self._totals_of(
-            of, labels, value, variance, n_left_out, unknown if n_left_out else None
-        )
+        return self._totals_of(of, labels, value, self._variance(directions), unknown)
+
+    def _design(self, index: Sequence[Ints]) -> Any:
+        """Design rows of cells; wrong for those of levels without cells."""
+        levels = [np.maximum(row, 0) for row in self._fit._find(index)]
+        return design(levels, self._sizes.tolist())
 
     def _modes(self, by: Any) -> list[int]:
+        """Numbers of the modes of totals."""
         modes = self._fit.modes
         if isinstance(by, str) and by == "all" and "all" not in modes:
             return []
-        is_one = not isinstance(by, list | np.ndarray)
-        is_one = is_one and (not isinstance(by, tuple) or by in modes)
-        found = [mode_of(one, modes, "by") for one in ((by,) if is_one else by)]
+        is_list = isinstance(by, list | np.ndarray)
+        if not is_list and (not isinstance(by, tuple) or by in modes):
+            by = (by,)
+        found = [mode_of(one, modes, "by") for one in by]
         if len(set(found)) < len(found):
             raise ParameterError(f"by names a mode twice: {by!r}.")
         return found
@@ -253,27 +235,21 @@ class TensorUncertainty(GoodnessOfFit):
         k = mode_of(mode, fit.modes, "mode")
         if (k,) not in fit._groups:
             raise ParameterError(
-                f"Mode {mode!r} acts together with others, so it has no index of its "
-                f"own. The margins are {fit.margins}."
+                f"Mode {mode!r} acts together with others, so it has no index: the "
+                f"margins are {fit.margins}."
             )
-        n, finder = fit.shape[k], fit._finders[k]
-        at = finder.base(base, np.nan_to_num(fit.factors[fit.modes[k]]) > 0.0)
+        n, finder, factor = fit.shape[k], fit._finders[k], fit.factors[fit.modes[k]]
+        at = finder.base(base, np.nan_to_num(factor) > 0.0)
         # A cell with the base, and the same cell with each other level.
         own = (fit._cells.index[k] == at) & (fit._cells.values > 0.0)
         index = [np.full(n, row[own.argmax()]) for row in fit._cells.index]
         index[k] = np.arange(n)
-        levels, fates = fit._levels_and_fates(index)
-        factor = np.where(fates == FINITE, fit.factors[fit.modes[k]], np.nan)
-        value = factor / factor[at]
-        own = levels[fit._groups.index((k,))]
-        plus, minus = (
-            sp.csr_array((np.ones(n), (np.arange(n), to)), (n, int(fit._starts[-1])))
-            for to in (np.maximum(own, 0), np.full(n, own[at]))
-        )
+        value = np.where(fit._codes(index) == FINITE, factor, np.nan) / factor[at]
+        A = self._design(index)
         return Index(
             labels=finder.names,
             value=value,
-            se=value * np.sqrt(self._variance(plus - minus)),
+            se=value * np.sqrt(self._variance(A - A[np.full(n, at)])),
             _of=str(fit.modes[k]),
             _backend=self._backend,
         )

@@ -23,6 +23,7 @@ class GoodnessOfFit(Summarised, ABC):
 
     dispersion: float
     dof: int
+    _scatter: Any  # of the cells: Pearson's statistic and the deviance
     _unit: float  # of the Poisson's variance in the tests of fit
     _process: float  # variance over mean of a cell
     _backend: str | None
@@ -41,16 +42,17 @@ class GoodnessOfFit(Summarised, ABC):
                 )
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
+        self._process = self.dispersion
 
     @property
-    @abstractmethod
     def pearson_chi2(self) -> float:
         """Pearson's statistic of the observed cells; NaN without the cells."""
+        return float(self._scatter.pearson_chi2)
 
     @property
-    @abstractmethod
     def deviance(self) -> float:
         """Twice the divergence; NaN for negative cells, and without the cells."""
+        return float(self._scatter.deviance)
 
     @abstractmethod
     def _share_below(self, unit: float) -> float:
@@ -107,10 +109,13 @@ class GoodnessOfFit(Summarised, ABC):
         labels: Any,
         value: Floats,
         variance: Floats,
-        n_left_out: int,
-        unknown: Floats | None = None,
+        unknown: Floats | int,
     ) -> TotalsWithErrors:
-        """Totals and the variances of their estimates, with both errors."""
+        """Totals and the variances of their estimates, with both errors.
+
+        ``unknown`` is how many cells have no value, in all or in each total.
+        """
+        n_left_out, is_each = int(np.sum(unknown)), isinstance(unknown, np.ndarray)
         variance = np.where(np.isnan(value), np.nan, variance)
         return TotalsWithErrors(
             labels=labels,
@@ -118,7 +123,7 @@ class GoodnessOfFit(Summarised, ABC):
             se=np.sqrt(variance + self._process * value),
             se_estimation=np.sqrt(variance),
             se_process=np.sqrt(self._process * value),
-            unknown=unknown,
+            unknown=np.asarray(unknown) if n_left_out and is_each else None,
             _of=of,
             _backend=self._backend,
             _n_left_out=n_left_out,

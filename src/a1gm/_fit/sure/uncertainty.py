@@ -121,16 +121,6 @@ class Errors(GoodnessOfFit):
         return self._covariance.product(np.eye(m))
 
     # ---------------------------------------------------------------- tests of the fit
-    @property
-    def pearson_chi2(self) -> float:
-        """Pearson's statistic of the observed cells; NaN without the cells."""
-        return self._scatter.pearson_chi2
-
-    @property
-    def deviance(self) -> float:
-        """Twice the divergence; NaN for negative cells, and without the cells."""
-        return self._scatter.deviance
-
     def _share_below(self, unit: float) -> float:
         return self._info.share_below(unit)
 
@@ -329,7 +319,7 @@ class Uncertainty(Errors):
         if math.isnan(self.dispersion):
             is_signed = self._info.is_signed and dispersion == "deviance"
             raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
-        self._process, self._backend = self.dispersion, self._info.table.backend
+        self._backend = self._info.table.backend
         if robust:
             self._covariance = scatter.sandwich()
             self._errors_dof = self._info.counts.rows - 1
