@@ -88,10 +88,10 @@ def test_the_input_is_not_modified():
         (T.astype(complex), NotNumericError, "complex"),
         (T.astype(str), NotNumericError, "text"),
         ([[1.0, 2.0], [3.0]], DataError, "different lengths"),
-        ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) is listed"),
+        ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) occurs twice"),
         ((([0, -1], [1, 1]), [1.0, 2.0]), DataError, "at least 0"),
         ((([0], [1, 1]), [1.0, 2.0]), DataError, "one per cell"),
-        ((([5], [1]), [1.0], (2, 2)), DataError, r"shape is \(2, 2\)"),
+        ((([5], [1]), [1.0], (2, 2)), DataError, r"mode 0 .* shape \(2, 2\)"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(given, error, words):
@@ -236,6 +236,29 @@ def test_a_cell_of_unknown_exposure_is_not_observed():
         found.factors.values(), expected.factors.values(), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_exposures_of_missing_cells_are_checked(bad, is_list):
+    """Seen: a fill of -3 from an exposure of -1."""
+    E = np.ones(T.shape)
+    at = tuple(np.argwhere(HOLES)[0])
+    E[at] = bad
+    given, exposure = T, E
+    if is_list:
+        given, exposure = ([*np.indices(T.shape).reshape(3, -1)], T.ravel()), E.ravel()
+    name = ", ".join(map(str, at))
+    with pytest.raises(WeightsError, match=rf"exposure\[{name}\] = {bad}"):
+        a1gm.fit_tensor(given, exposure=exposure)
+
+
+def test_listed_cells_without_a_value_have_their_exposure():
+    E = np.random.default_rng(1).uniform(0.5, 2.0, T.shape)
+    cells = [k.ravel()[::-1] for k in np.indices(T.shape)]
+    fit = a1gm.fit_tensor((cells, T.ravel()[::-1]), exposure=E.ravel()[::-1])
+    expected = a1gm.fit_tensor(T, exposure=E).reconstruct()
+    np.testing.assert_allclose(fit.reconstruct(), expected, rtol=1e-12)
 
 
 def test_weights_of_an_array_are_never_those_of_a_list():

@@ -30,7 +30,7 @@ from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.solve import Solved, settle, solve
+from a1gm.tensor.solve import settle, solve
 
 
 def fit_tensor(
@@ -97,29 +97,24 @@ def fit_cells(
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
+    solved = known = None
     with single_threaded_blas:
-        levels, solved, known = _solve(cells, levels, options)
+        if cells.positions is None:
+            solved = fit_array(cells, levels, options)
+        if solved is None:
+            levels = tuple(own.where(cells.index) for own in levels)
+            problem = cells.problem(levels)
+            is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
+            rank = whole_rank(cells, groups) if is_large else None
+            known = Known(problem, rank)
+            solved = solve(known.stay, options.tol, options.max_iter)
+            solved = settle(known.stay, solved, known.rank, options.tol)
+            solved = replace(solved, rank=rank)
     how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
     fit = TensorFit(cells, levels, solved, known, long, **how)
     if not is_quiet:
         _warn_about(fit)
     return fit
-
-
-def _solve(
-    cells: Cells, levels: tuple[Levels, ...], options: FitOptions
-) -> tuple[tuple[Levels, ...], Solved, Known | None]:
-    """The levels that have cells, their factors, and what is known if it is by now."""
-    if cells.positions is None and (found := fit_array(cells, levels, options)):
-        return levels, found, None
-    levels = tuple(own.where(cells.index) for own in levels)
-    problem, groups = cells.problem(levels), [own.margin for own in levels]
-    is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
-    rank = whole_rank(cells, groups) if is_large else None
-    known = Known(problem, rank)
-    solved = solve(known.stay, options.tol, options.max_iter)
-    solved = settle(known.stay, solved, known.rank, options.tol)
-    return levels, replace(solved, rank=rank), known
 
 
 def _warn_about(fit: TensorFit) -> None:
