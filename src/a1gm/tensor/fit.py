@@ -119,6 +119,7 @@ def fit_cells(
 
 def _warn_about(fit: TensorFit) -> None:
     """Warn of a poor certificate, empty levels, and cells without a value."""
+    how = fit._on_undetermined
     if text := text_of_convergence(fit):
         warn_user(ConvergenceWarning(*parts_of(text)))
     empty = [
@@ -126,28 +127,28 @@ def _warn_about(fit: TensorFit) -> None:
         for own in fit._levels
         if len(own.margin) == 1 and own.codes is not None
     ]
-    if empty and fit._on_undetermined != "ignore":
+    if empty and how != "ignore":
         warn_user(
             f"Nothing is observed in some levels ({', '.join(empty)}): their factors "
             "are NaN and their cells stay missing.",
             EmptyLineWarning,
         )
-    if fit._is_whole or fit._on_undetermined == "ignore":
+    if fit._is_whole or how == "ignore":
         return
     parts: list[Text] = []
     if n_zeros := fit._known.n_approached:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")
-    elif n := fit.n_undetermined:
-        n_unbounded = int((fit.undetermined.code == UNBOUNDED).sum())
+    elif fit.n_undetermined:
+        is_unbounded = fit.undetermined.code == UNBOUNDED
+        counts = is_unbounded.sum(), (~is_unbounded).sum()
         first = fit._cells.name_of(fit.undetermined[0][:-1])
-        n_each = n_unbounded, n - n_unbounded
-        parts.append(text_of_unknown_cells(*n_each, first, how=fit._on_undetermined))
+        parts.append(text_of_unknown_cells(*counts, first, how=how))
         if fit._known.is_cut:
             parts.append(
                 "To decide each of them would take too long: some of these may be 0, "
                 "or unbounded."
             )
     if parts:
-        warn_undetermined(separated(parts), fit._on_undetermined)
+        warn_undetermined(separated(parts), how)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
-from a1gm._base.words import counted, listed
+from a1gm._base.words import listed
 from a1gm._fit.frames import of_cells
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
@@ -178,7 +178,11 @@ def read_cells(
     name, given = weights_or_exposure(weights, exposure)
     index, x, shape = _coordinates(T) or (None, dense_cells(T), None)
     shape = x.shape if shape is None else shape
-    _check_shape(shape)
+    if not 1 <= len(shape) <= MOST_MODES or min(shape) < 1:
+        raise DataError(
+            f"T has shape {shape}. A table has at least 1 and at most {MOST_MODES} "
+            "modes, and every mode at least one level."
+        )
     modes, V = _names_of(names, len(shape)), None
     if given is not None:
         V = of_cells(name, dense_cells(given, name), x.shape).flatten()
@@ -271,8 +275,9 @@ def _coordinates(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | N
     try:
         columns = [np.asarray(k) for k in given]
         lengths = [2**62] * len(columns) if shape is None else shape
-        pairs = list(zip(columns, map(operator.index, lengths), strict=True))
-    except (TypeError, ValueError) as error:
+        lengths = np.fromiter(map(operator.index, lengths), np.int64).tolist()
+        pairs = list(zip(columns, lengths, strict=True))
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             "Pass (indices, values) or (indices, values, shape): an array of positions "
             "per mode, a value per cell, the length of each mode."
@@ -287,33 +292,16 @@ def _coordinates(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | N
             )
     index = tuple(k.astype(np.int64) for k in columns)
     if shape is None:
-        return index, values, tuple(int(k.max(initial=-1)) + 1 for k in index)
-    return index, values, tuple(n for _, n in pairs)
-
-
-def _check_shape(shape: Sequence[int]) -> None:
-    n = len(shape)
-    if not 1 <= n <= MOST_MODES:
-        raise DataError(
-            f"T has {n or 'no'} modes; at least 1 and at most {MOST_MODES} are "
-            "supported."
-        )
-    if min(shape) < 1:
-        raise DataError(
-            f"T has shape {tuple(shape)}: mode {np.argmin(shape)} has no levels. "
-            "Every mode needs at least one."
-        )
+        lengths = [int(k.max(initial=-1)) + 1 for k in index]
+    return index, values, tuple(lengths)
 
 
 def _names_of(names: Any, n: int) -> tuple[Any, ...]:
     found = tuple(range(n)) if names is None else names_in(names)
-    if len(found) != n:
+    if len(found) != n or len(set(map(repr, found))) < n:
         raise ParameterError(
-            f"T has {counted(n, 'mode')}: names must be one name per mode, got "
-            f"{names!r}."
+            f"names must be {n} different names, one per mode of T, got {names!r}."
         )
-    if len(set(map(repr, found))) < n:
-        raise ParameterError(f"names must be different words, got {listed(found)}.")
     return found
 
 

@@ -546,12 +546,13 @@ class TensorFit(Certified, Kept):
         solved = from_arrays("solved", Solved, content, arrays)
         groups = margins_of([tuple(group) for group in content["margins"]], range(n))
         _need([list(group) for group in groups] == content["margins"], "margins")
-        levels = tuple(Levels.every(own, shape).where(cells.index) for own in groups)
+        every = (Levels.every(own, cells.shape) for own in groups)
+        levels = tuple(own.where(cells.index) for own in every)
         check_numbers(solved.t, sum(own.size for own in levels), "t")
         check_solution(solved)
         error, rank, exponent = solved.cell_error, solved.rank, solved.exponent
-        is_exponent = type(exponent) is int and abs(exponent) < 1 << 12
-        _need(is_exponent and not np.isnan(solved.t).any(), "t")
+        _need(not np.isnan(solved.t).any(), "t")
+        _need(type(exponent) is int and abs(exponent) < 1 << 12, "exponent")
         _need(type(error) is float and error >= 0.0, "cell_error")
         _need(type(solved.is_bound) is bool, "is_bound")
         _need(rank is None or is_count(rank), "rank")
