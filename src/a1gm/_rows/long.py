@@ -261,8 +261,9 @@ class LongTable:
         """Raise for values and weights that cannot be fitted."""
         x, V = self.values, self.used_weights
         if V is not None:
-            names = (*self.names[:-1], weight or self.weighting)
-            check_weights(replace(self, name=self.weighting, names=names, values=V))
+            name = self.weighting
+            names = (*self.names[:-1], name if weight is None else weight)
+            check_weights(replace(self, name=name, names=names, values=V))
             x = np.where(V > 0.0, x, np.nan)
         check_values(self, x, negatives)
 

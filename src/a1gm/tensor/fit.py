@@ -80,8 +80,8 @@ def fit_tensor(
     >>> round(float(fit.impute(T)[1, 1, 1]), 6)
     30.0
     """
-    least = DEFAULT_TOL if tol is None else tol
-    options = FitOptions("raise", on_undetermined, least, max_iter, n_threads)
+    tol = DEFAULT_TOL if tol is None else tol
+    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
     cells = read_cells(T, names, weights, exposure, n_threads)
     return fit_cells(cells, interactions, options)
 

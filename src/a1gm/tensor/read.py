@@ -135,17 +135,15 @@ class Cells:
 
     def problem(self, levels: Sequence[Levels]) -> Problem:
         """Their problem, in units that are far from the ends of float64."""
-        x, v = self.values, self.weights
-        exponent = in_sums = _exponent(x)
-        s = np.ldexp(x, -exponent)
+        s, exponent = _scaled(self.values)
+        v, unit = self.weights, exponent
         if v is not None:
-            of_weights = _exponent(v)
-            v = np.ldexp(v, -of_weights)
+            v, of_weights = _scaled(v)
             if self.exposed:
                 exponent -= of_weights
             else:
-                s, in_sums = s * v, in_sums + of_weights
-        lost = (s == 0.0) & (x > 0.0)
+                s, unit = s * v, unit + of_weights
+        lost = (s == 0.0) & (self.values > 0.0)
         if v is not None:
             lost |= v == 0.0
         if lost.any():
@@ -155,15 +153,15 @@ class Cells:
                 "that float64 cannot hold both in one sum. Multiply levels by powers "
                 "of ten that bring them closer together."
             )
-        units = {"exponent": exponent, "unit": in_sums}
-        n = self.n_threads
-        return Problem.of(levels, self.index, s=s, v=v, n_threads=n, **units)
+        how = {"n_threads": self.n_threads, "exponent": exponent, "unit": unit}
+        return Problem.of(levels, self.index, s=s, v=v, **how)
 
 
-def _exponent(x: Floats) -> int:
-    """The power of two of the largest number; 0 where sums are far from the ends."""
+def _scaled(x: Floats) -> tuple[Floats, int]:
+    """Numbers whose sums are far from the ends of float64, and their power of two."""
     exponent = math.frexp(float(x.max(initial=0.0)))[1]
-    return exponent if abs(exponent) > FAR else 0
+    exponent = exponent if abs(exponent) > FAR else 0
+    return np.ldexp(x, -exponent), exponent
 
 
 # --------------------------------------------------------------------------- any table
