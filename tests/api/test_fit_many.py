@@ -470,3 +470,10 @@ def test_a_file_of_many_fits_that_lacks_a_part_is_refused(name, tmp_path):
                 archive.writestr(zipfile.ZipInfo(entry), data)
         with pytest.raises(FileFormatError, match="is refused"):
             a1gm.load(tmp_path / "broken.a1gm")
+
+
+def test_groups_have_two_keys():
+    """Seen: a ValueError of NumPy."""
+    frame = pd.DataFrame({"g": [1, 1], "r": [1, 2], "c": [1, 1], "k": [1, 1], "n": 1.0})
+    with pytest.raises(ParameterError, match="two keys, got 3"):
+        a1gm.fit_groups(frame, by="g", keys=["r", "c", "k"], value="n")

@@ -82,16 +82,17 @@ def test_the_input_is_not_modified():
         (with_value(-1.0), NegativeValuesError, r"T\[1, 2, 3\] = -1"),
         (with_value(np.inf), InfiniteValuesError, r"T\[1, 2, 3\] = inf"),
         (np.full((2, 2, 2), np.nan), DataError, "no observed cell"),
-        (np.float64(3.0), DataError, "no modes"),
-        (np.zeros((2, 0, 3)), DataError, "mode 1 has no levels"),
+        (np.float64(3.0), DataError, r"shape \(\)\. .* at least 1"),
+        (np.zeros((2, 0, 3)), DataError, r"\(2, 0, 3\)\. .*every mode at least one"),
         (np.ones((1,) * 33), DataError, "at most 32"),
         (T.astype(complex), NotNumericError, "complex"),
         (T.astype(str), NotNumericError, "text"),
         ([[1.0, 2.0], [3.0]], DataError, "different lengths"),
-        ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) is listed"),
+        ((([0, 0], [1, 1]), [1.0, 2.0]), LabelError, r"\(0, 1\) occurs twice"),
         ((([0, -1], [1, 1]), [1.0, 2.0]), DataError, "at least 0"),
         ((([0], [1, 1]), [1.0, 2.0]), DataError, "one per cell"),
-        ((([5], [1]), [1.0], (2, 2)), DataError, r"shape is \(2, 2\)"),
+        ((([5], [1]), [1.0], (2, 2**70)), DataError, "the length of each mode"),
+        ((([5], [1]), [1.0], (2, 2)), DataError, r"mode 0 .* shape \(2, 2\)"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(given, error, words):
@@ -112,10 +113,10 @@ def test_what_cannot_be_fitted_is_refused(given, error, words):
             ParameterError,
             "Did you mean 'year'",
         ),
-        ({"names": ["a", "b"]}, ParameterError, "3 modes"),
+        ({"names": ["a", "b"]}, ParameterError, "3 different names"),
         ({"names": ["a", "a", "b"]}, ParameterError, "different"),
         ({"weights": np.ones((2, 2))}, WeightsError, r"shape \(2, 2\)"),
-        ({"names": 5}, ParameterError, "one name per mode, got 5"),
+        ({"names": 5}, ParameterError, "one per mode of T, got 5"),
         ({"weights": -np.ones((3, 4, 5))}, WeightsError, r"weights\[0, 0, 1\] = -1"),
         ({"weights": np.full((3, 4, 5), np.nan)}, WeightsError, "is NaN"),
         ({"exposure": np.full((3, 4, 5), np.inf)}, WeightsError, "is infinite"),
@@ -236,6 +237,29 @@ def test_a_cell_of_unknown_exposure_is_not_observed():
         found.factors.values(), expected.factors.values(), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_exposures_of_missing_cells_are_checked(bad, is_list):
+    """Seen: a fill of -3 from an exposure of -1."""
+    E = np.ones(T.shape)
+    at = tuple(np.argwhere(HOLES)[0])
+    E[at] = bad
+    given, exposure = T, E
+    if is_list:
+        given, exposure = ([*np.indices(T.shape).reshape(3, -1)], T.ravel()), E.ravel()
+    name = ", ".join(map(str, at))
+    with pytest.raises(WeightsError, match=rf"exposure\[{name}\] = {bad}"):
+        a1gm.fit_tensor(given, exposure=exposure)
+
+
+def test_listed_cells_without_a_value_have_their_exposure():
+    E = np.random.default_rng(1).uniform(0.5, 2.0, T.shape)
+    cells = [k.ravel()[::-1] for k in np.indices(T.shape)]
+    fit = a1gm.fit_tensor((cells, T.ravel()[::-1]), exposure=E.ravel()[::-1])
+    expected = a1gm.fit_tensor(T, exposure=E).reconstruct()
+    np.testing.assert_allclose(fit.reconstruct(), expected, rtol=1e-12)
 
 
 def test_weights_of_an_array_are_never_those_of_a_list():

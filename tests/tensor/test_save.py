@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import json
+import zipfile
 from functools import reduce
 from operator import getitem
 
@@ -61,10 +64,24 @@ def test_exposures_of_missing_cells_travel(tmp_path, is_list):
     )
 
 
+def test_weights_of_missing_cells_that_mean_nothing_are_no_fault(tmp_path):
+    """Seen: a fit that could be saved, and not be read."""
+    T = random_table(np.random.default_rng(0), (3, 4, 5))
+    V = np.where(np.isnan(T), -1.0, 2.0)
+    fit = a1gm.fit_tensor(T, weights=V)
+    fit.save(tmp_path / "m")
+    np.testing.assert_array_equal(a1gm.load(tmp_path / "m").impute(T), fit.impute(T))
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
         ("shape", [3, 4]),
+        ("shape", [3, 4, 2]),
+        ("shape", [3, 4, -5]),
+        ("shape", 3),
+        ("modes", [0, 0, 1]),
+        ("long", [["a", "b", "c", "n"], "pandas"]),
         ("margins", [[0, 1, 2]]),
         ("solved.solver", "magic"),
         ("options.tol", -1.0),
@@ -75,9 +92,6 @@ def test_exposures_of_missing_cells_travel(tmp_path, is_list):
     ],
 )
 def test_a_file_that_was_tampered_with_is_refused(tmp_path, part, value):
-    import json
-    import zipfile
-
     path, other = tmp_path / "m", tmp_path / "o"
     a1gm.fit_tensor(random_table(np.random.default_rng(0), (3, 4, 5))).save(path)
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
@@ -89,5 +103,39 @@ def test_a_file_that_was_tampered_with_is_refused(tmp_path, part, value):
                 reduce(getitem, outer, header)[name_of_part] = value
                 data = json.dumps(header).encode()
             new.writestr(name, data)
+    with pytest.raises(FileFormatError):
+        a1gm.load(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("index", lambda a: a[:2]),
+        ("index", lambda a: a - 1),
+        ("index", lambda a: a.astype(float)),
+        ("index", lambda a: a[:, np.r_[0, : a.shape[1] - 1]]),  # a cell that is there
+        ("values", lambda a: -a),
+        ("values", lambda a: a * np.nan),
+        ("values", lambda a: a[1:]),
+        ("values", lambda a: np.stack([a, a], axis=1)),
+        ("exposure", lambda a: a - 100.0),
+        ("exposure", lambda a: a[:2]),
+        ("solved.t", lambda a: a[1:]),
+        ("solved.t", lambda a: a * np.inf),
+        ("solved.t", lambda a: a * np.nan),
+    ],
+)
+def test_arrays_that_are_no_fit_are_refused(tmp_path, name, change):
+    T = random_table(np.random.default_rng(0), (3, 4, 5))
+    path, other = tmp_path / "m", tmp_path / "o"
+    a1gm.fit_tensor(T, exposure=np.full(T.shape, 2.0)).save(path)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+        for entry in old.namelist():
+            data = old.read(entry)
+            if entry == f"{name}.npy":
+                file = io.BytesIO()
+                np.save(file, np.ascontiguousarray(change(np.load(io.BytesIO(data)))))
+                data = file.getvalue()
+            new.writestr(entry, data)
     with pytest.raises(FileFormatError):
         a1gm.load(other)

@@ -145,7 +145,7 @@ def assess(
             cells = read_cells(X, None, weights, exposure)
         else:
             check_long(duplicates, weighting, negatives)
-            cells, _ = cells_of_long(read_long(X, keys, value, weighting), duplicates)
+            cells = cells_of_long(read_long(X, keys, value, weighting), duplicates)
         return assess_margins(cells, interactions, hide, repeats, random_state)
     if keys is None and value is None and by is None:
         options = ColumnOptions(id, columns, exclude)

@@ -15,6 +15,7 @@ from a1gm._api.fit import (
 )
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.frames import Long
 from a1gm._rows.long import Duplicates, read_long
 from a1gm._rows.weights import Weighting, weights_or_exposure
 from a1gm.engines.lazy import LazyFrames, kind_of, native_of
@@ -110,7 +111,7 @@ def fit_long(
     if kind_of(frame) == "lazy" and interactions is None:
         return _fit_elsewhere(frame, keys, value, weighting, duplicates, options)
     cells = read_long(frame, keys, value, weighting, negatives)
-    if cells.more:
+    if len(cells.keys) > 2:
         from a1gm.tensor.fit import fit_cells
         from a1gm.tensor.read import cells_of_long
 
@@ -119,7 +120,9 @@ def fit_long(
                 'negatives="allow" is for two keys: tables of more modes are fitted '
                 "to non-negative values."
             )
-        table, long = cells_of_long(cells, duplicates)
+        table = cells_of_long(cells, duplicates, n_threads)
+        values = tuple(key.values for key in cells.keys)
+        long = Long(cells.names, values, cells.backend)
         return fit_cells(table, interactions, options, long)
     if interactions is not None:
         raise ParameterError(
@@ -127,7 +130,7 @@ def fit_long(
             "would leave nothing to fill."
         )
     source = cells.rows(duplicates)
-    names, values = cells.names, (cells.row.values, cells.column.values)
+    names, values = cells.names, tuple(key.values for key in cells.keys)
     del cells  # its codes are not needed any more
     return fit_rows(source, options, long=names, key_values=values)
 

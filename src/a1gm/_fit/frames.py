@@ -234,18 +234,19 @@ def predicted(
     values = np.full(index[0].shape, np.nan)
     known = np.all([at >= 0 for at in index], axis=0)
     if exposure is not None:
-        exposure = _of_cells(exposure, values.shape)[known]
+        exposure = of_cells("exposure", exposure, values.shape)[known]
     values[known] = fitted([at[known] for at in index], exposure)
     return values if values.ndim else float(values)
 
 
-def _of_cells(exposure: Any, shape: tuple[int, ...]) -> Floats:
+def of_cells(name: str, given: Any, shape: tuple[int, ...]) -> Floats:
+    """Weights or exposures as an array of a shape."""
     try:
-        return np.broadcast_to(np.asarray(exposure, np.float64), shape)
+        return np.broadcast_to(np.asarray(given, np.float64), shape)
     except ValueError as error:
         raise WeightsError(
-            f"exposure has shape {np.shape(exposure)}, but the cells have shape "
-            f"{shape}. Pass one number, or one per cell."
+            f"{name} has shape {np.shape(given)}, but the cells have shape {shape}. "
+            "Pass one number, one per cell, or an array that broadcasts to them."
         ) from error
 
 

@@ -14,7 +14,7 @@ from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives, SmallInts
 from a1gm._base.words import counted, listed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
-from a1gm._rows.labels import check_there, names_in, text_of_label
+from a1gm._rows.labels import check_there, label_at, names_in
 from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._rows.sparse import SparseRows
@@ -26,6 +26,7 @@ from a1gm.exceptions import (
     NotNumericError,
     Option,
     ParameterError,
+    Text,
 )
 
 Duplicates: TypeAlias = Literal["raise", "sum"]
@@ -50,16 +51,16 @@ class Key:
     ``codes`` (int32) are the position of each row's key among the distinct ones,
     ``values`` these in their own type, a pandas Index, polars Series or pyarrow Array:
     numbers, dates and periods ascend, also text such as ``12`` or ``2024-01``; others
-    are in order of first appearance.
+    are in order of first appearance. A range where keys are mere positions.
     """
 
-    codes: SmallInts
+    codes: SmallInts | Ints
     values: Any
 
     @property
     def labels(self) -> Any:
-        """The distinct keys as labels: an Index, or an array of Python objects."""
-        return labels_of(self.values)
+        """The distinct keys as labels: an Index, or an array; None for positions."""
+        return None if isinstance(self.values, range) else labels_of(self.values)
 
 
 def code_key(
@@ -217,30 +218,24 @@ class PlacedFrame(NamedTuple):
 class LongTable:
     """A long frame: coded keys, values, and weights if there are some.
 
-    ``names`` are those of the keys and of the value, ``more`` the keys beyond two,
-    ``place_of`` names a row of the frame, ``positions`` are these rows' where they are
-    not the whole frame.
+    ``names`` are those of the keys and of the value, ``positions`` rows of the frame
+    where they are not all, ``place_of`` names one of these. Cells that are listed
+    otherwise have no ``frame``, and no ``place_of``.
     """
 
     frame: Any
     names: tuple[Any, ...]
-    row: Key
-    column: Key
+    keys: tuple[Key, ...]
     values: Floats
     weights: Floats | None = None
-    place_of: Callable[[int], str] = ROW_NUMBER
+    exposed: bool = False
+    place_of: Callable[[int], str] | None = ROW_NUMBER
     positions: Ints | None = None
     name: str = "frame"
-    more: tuple[Key, ...] = ()
-
-    @property
-    def keys(self) -> tuple[Key, ...]:
-        """All keys."""
-        return self.row, self.column, *self.more
 
     def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
         """Name the value in a row by its keys and by the row."""
-        return f"{self.names[-1]}[{self.pair(row)}] in {self.row_name(row)}"
+        return f"{self.names[-1]}[{self.pair(row)}]{self.row_name(row, ' in ')}"
 
     @property
     def cells(self) -> Floats:
@@ -253,20 +248,22 @@ class LongTable:
 
     def pair(self, at: int) -> str:
         """Name the keys in a row."""
-        return ", ".join(text_of_label(k.labels[int(k.codes[at])]) for k in self.keys)
+        return ", ".join(label_at(k.labels, int(k.codes[at])) for k in self.keys)
 
-    def row_name(self, at: int) -> str:
-        """Name a row of the frame."""
-        return self.place_of(at if self.positions is None else self.positions[at])
+    def row_name(self, at: int, before: str = "") -> str:
+        """Name a row of the frame, after some text; empty where rows have no names."""
+        if self.place_of is None:
+            return ""
+        at = at if self.positions is None else self.positions[at]
+        return before + self.place_of(at)
 
     def check(self, negatives: Negatives | None, weight: Any = None) -> None:
         """Raise for values and weights that cannot be fitted."""
-        x, V = self.values, self.weights
+        x, V = self.values, self.used_weights
         if V is not None:
-            if not self.exposed:
-                is_good = (V >= 0.0) & (np.inf > V)
-                V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
-            check_weights(replace(self, names=(*self.names[:-1], weight), values=V))
+            name = self.weighting
+            names = (*self.names[:-1], name if weight is None else weight)
+            check_weights(replace(self, name=name, names=names, values=V))
             x = np.where(V > 0.0, x, np.nan)
         check_values(self, x, negatives)
 
@@ -279,41 +276,52 @@ class LongTable:
             known = ~np.isnan(self.values)  # a pair without a value stays missing
             with np.errstate(over="ignore"):
                 table = self._sorted(self.values[known], known)
+        row, column = self.keys
         rows = SparseRows(
             table.indptr.astype(np.int64),
             table.indices.astype(np.int32, copy=False),
             table.data,
-            len(self.row.values),
-            len(self.column.values),
+            len(row.values),
+            len(column.values),
             absent="missing",
-            row_labels=self.row.labels,
-            col_labels=self.column.labels,
-            backend=str(self.frame.implementation.value),
+            row_labels=row.labels,
+            col_labels=column.labels,
+            backend=self.backend,
         )
         if self.weights is None:
             return rows
-        weights = rows.with_values(self._sorted(self._used_weights).data)
+        weights = rows.with_values(self._sorted(self.used_weights).data)
         return replace(rows, weights=weights, exposed=self.exposed)
 
     @property
-    def exposed(self) -> bool:
-        """Whether the weights are exposures."""
-        return self.name == "exposure"
+    def shape(self) -> tuple[int, ...]:
+        """How many distinct keys there are of each."""
+        return tuple(len(key.values) for key in self.keys)
 
     @property
-    def _used_weights(self) -> Any:
-        """Weights, 0 where the value is missing; exposures as they are."""
-        if self.weights is None or self.exposed:
-            return self.weights
-        return np.where(np.isnan(self.values), 0.0, self.weights)
+    def backend(self) -> str:
+        """The library of the frame."""
+        return str(self.frame.implementation.value)
+
+    @property
+    def weighting(self) -> str:
+        """What messages call the weights."""
+        return "exposure" if self.exposed else "weights"
+
+    @property
+    def used_weights(self) -> Any:
+        """Weights, 0 in place of bad ones of missing values; exposures as they are."""
+        V = self.weights
+        if V is None or self.exposed:
+            return V
+        return np.where((V >= 0.0) & (np.inf > V) | ~np.isnan(self.values), V, 0.0)
 
     def _sorted(self, values: Floats, chosen: Any = slice(None)) -> Any:
         """Cells row by row, columns ascending; repeated pairs are summed."""
         from scipy.sparse import coo_array
 
-        codes = self.row.codes[chosen], self.column.codes[chosen]
-        shape = len(self.row.values), len(self.column.values)
-        return coo_array((values, codes), shape=shape).tocsr()
+        codes = tuple(key.codes[chosen] for key in self.keys)
+        return coo_array((values, codes), shape=self.shape).tocsr()
 
     def refuse_duplicates(self) -> None:
         """Raise for keys that are there twice."""
@@ -324,16 +332,23 @@ class LongTable:
         again = np.flatnonzero(first[inverse.ravel()] != np.arange(codes.shape[1]))
         at = int(again[0])
         inverse = inverse.ravel()
-        two = " and ".join(map(self.row_name, (int(first[inverse[at]]), at)))
+        two = self.row_name(int(first[inverse[at]]), ", in ")
+        two += self.row_name(at, " and ")
         is_often = 10 * len(again) > codes.shape[1]
         value = self.names[-1]
         ask = f" Is {value!r} the column of the values, which is named last?" * is_often
-        raise LabelError(
-            f"The {'combination' if self.more else 'pair'} ({self.pair(at)}) occurs "
-            f"twice, in {two} "
-            f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
+        advice: Text = (
+            "pass ",
             Option("duplicates", "sum"),
             f" to add them up, or drop the rows that repeat others.{ask}",
+        )
+        if self.frame is None:
+            advice = "add such values up, or drop the ones that repeat others."
+        what = "pair" if len(self.keys) == 2 else "combination"
+        raise LabelError(
+            f"The {what} ({self.pair(at)}) occurs twice{two} "
+            f"({counted(len(again), 'such row')} in all). A cell has one value: ",
+            advice,
             row=at,
             count=len(again),
         )
@@ -350,7 +365,7 @@ def read_long(
     """Read a long frame, and raise for keys and values that cannot be fitted."""
     table, weight = _open_long(given, keys, value, weighting), weighting[1]
     # Weights and further keys refuse negatives="allow".
-    is_advised = (weight is None or negatives == "allow") and not table.more
+    is_advised = (weight is None or negatives == "allow") and len(table.keys) == 2
     table.check(negatives if is_advised else None, weight)
     return table
 
@@ -398,13 +413,11 @@ def _open_long(
     return LongTable(
         frame,
         (*keys, value),
-        coded[0],
-        coded[1],
+        tuple(coded),
         _numbers_of(frame, value),
         None if weight is None else _numbers_of(frame, weight),
+        weight is not None and weighting[0] == "exposure",
         place_of,
-        name="frame" if weight is None else weighting[0],
-        more=tuple(coded[2:]),
     )
 
 
@@ -525,8 +538,11 @@ def read_groups(
     names = names_in(by)
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
+    if len(keys) > 2:
+        raise ParameterError(f"Groups are tables of two keys, got {len(keys)} keys.")
     table = _open_long(given, keys, value, weighting, by=names)
-    coded = [code_key(table.frame, name, table.place_of) for name in names]
+    place_of = table.place_of or ROW_NUMBER
+    coded = [code_key(table.frame, name, place_of) for name in names]
     group: Ints = coded[0].codes.astype(np.int64)
     for key in coded[1:]:
         end = (int(group.max()) + 1) * len(key.values)
@@ -537,11 +553,11 @@ def read_groups(
     parts = [(n, k.values, c) for n, k, c in zip(names, coded, first, strict=True)]
     labels = [list(labels_of(taken(values, codes))) for _, values, codes in parts]
     n_groups = len(labels[0])
-    rows, of_row = _in_groups(table.names[0], group, table.row, n_groups)
-    cols, of_col = _in_groups(table.names[1], group, table.column, n_groups)
+    row, column = table.keys
+    rows, of_row = _in_groups(table.names[0], group, row, n_groups)
+    cols, of_col = _in_groups(table.names[1], group, column, n_groups)
     joined = labels[0] if len(labels) == 1 else list(zip(*labels, strict=True))
-    backend = str(table.frame.implementation.value)
-    about = TableKeys(joined, parts, rows, cols, backend, table.names[2])
+    about = TableKeys(joined, parts, rows, cols, table.backend, table.names[2])
     return about, _tables(table, duplicates, group, (of_row, of_col), (rows, cols))
 
 
@@ -588,14 +604,14 @@ def _tables(
     V = None
     if table.weights is not None:  # of pairs that are there once
         V = np.full(len(cells), np.nan if table.exposed else 0.0)
-        V[pairs] = table._used_weights[in_dense]
+        V[pairs] = table.used_weights[in_dense]
 
     def dense_table(at: int, rows: int, cols: int) -> Rows:
         own = slice(at, at + rows * cols)
         found = table_of(cells[own].reshape(rows, cols))
         if V is None:
             return found
-        v = replace(table_of(V[own].reshape(rows, cols)), name=table.name)
+        v = replace(table_of(V[own].reshape(rows, cols)), name=table.weighting)
         return replace(found, weights=v, exposed=table.exposed)
 
     return [
@@ -617,18 +633,16 @@ def _sparse(
     k: int,
 ) -> AnyRows | A1gmError:
     """A group by its cells alone; the error if it has a pair twice."""
-    row, column = (
+    keys = tuple(
         Key(position[chosen].astype(np.int32), side.names(k))
         for position, side in zip(positions, sides, strict=True)
     )
     V = None if table.weights is None else table.weights[chosen]
     x = table.values[chosen]
-    group = replace(
-        table, row=row, column=column, values=x, weights=V, positions=chosen
-    )
+    group = replace(table, keys=keys, values=x, weights=V, positions=chosen)
     try:
         if V is not None:
-            group.check(None, table.name)
+            group.check(None)
         return group.rows(duplicates)
     except A1gmError as error:
         return error

@@ -342,8 +342,8 @@ def check_shape(X: AnyArray, name: str) -> None:
 def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
     """Return X itself when the kernel can read it, else a float64 copy."""
     if X.dtype in KERNEL_DTYPES:
-        (down, right), size = X.strides, X.itemsize
-        has_gaps = down % size or right % size or not X.flags.aligned
+        size = X.itemsize
+        has_gaps = any(step % size for step in X.strides) or not X.flags.aligned
         return np.ascontiguousarray(X) if has_gaps else X
     if X.dtype.kind in "fiu":  # float16, longdouble, big-endian
         with np.errstate(over="ignore"):

@@ -30,7 +30,7 @@ from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.solve import Solved, settle, solve
+from a1gm.tensor.solve import settle, solve
 
 
 def fit_tensor(
@@ -80,8 +80,8 @@ def fit_tensor(
     >>> round(float(fit.impute(T)[1, 1, 1]), 6)
     30.0
     """
-    least = DEFAULT_TOL if tol is None else tol
-    options = FitOptions("raise", on_undetermined, least, max_iter, n_threads)
+    tol = DEFAULT_TOL if tol is None else tol
+    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
     cells = read_cells(T, names, weights, exposure, n_threads)
     return fit_cells(cells, interactions, options)
 
@@ -97,8 +97,19 @@ def fit_cells(
     """Fit cells that were read; warn unless ``is_quiet``."""
     groups = margins_of(interactions, cells.modes)
     levels = tuple(Levels.every(group, cells.shape) for group in groups)
+    solved = known = None
     with single_threaded_blas:
-        levels, solved, known = _solve(cells, levels, options)
+        if cells.positions is None:
+            solved = fit_array(cells, levels, options)
+        if solved is None:
+            levels = tuple(own.where(cells.index) for own in levels)
+            problem = cells.problem(levels)
+            is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
+            rank = whole_rank(cells, groups) if is_large else None
+            known = Known(problem, rank)
+            solved = solve(known.stay, options.tol, options.max_iter)
+            solved = settle(known.stay, solved, known.rank, options.tol)
+            solved = replace(solved, rank=rank)
     how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
     fit = TensorFit(cells, levels, solved, known, long, **how)
     if not is_quiet:
@@ -106,24 +117,9 @@ def fit_cells(
     return fit
 
 
-def _solve(
-    cells: Cells, levels: tuple[Levels, ...], options: FitOptions
-) -> tuple[tuple[Levels, ...], Solved, Known | None]:
-    """The levels that have cells, their factors, and what is known if it is by now."""
-    if cells.positions is None and (found := fit_array(cells, levels, options)):
-        return levels, found, None
-    levels = tuple(own.where(cells.index) for own in levels)
-    problem, groups = cells.problem(levels), [own.margin for own in levels]
-    is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
-    rank = whole_rank(cells, groups) if is_large else None
-    known = Known(problem, rank)
-    solved = solve(known.stay, options.tol, options.max_iter)
-    solved = settle(known.stay, solved, known.rank, options.tol)
-    return levels, replace(solved, rank=rank), known
-
-
 def _warn_about(fit: TensorFit) -> None:
     """Warn of a poor certificate, empty levels, and cells without a value."""
+    how = fit._on_undetermined
     if text := text_of_convergence(fit):
         warn_user(ConvergenceWarning(*parts_of(text)))
     empty = [
@@ -131,28 +127,28 @@ def _warn_about(fit: TensorFit) -> None:
         for own in fit._levels
         if len(own.margin) == 1 and own.codes is not None
     ]
-    if empty and fit._on_undetermined != "ignore":
+    if empty and how != "ignore":
         warn_user(
             f"Nothing is observed in some levels ({', '.join(empty)}): their factors "
             "are NaN and their cells stay missing.",
             EmptyLineWarning,
         )
-    if fit._is_whole or fit._on_undetermined == "ignore":
+    if fit._is_whole or how == "ignore":
         return
     parts: list[Text] = []
     if n_zeros := fit._known.n_approached:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")
-    elif n := fit.n_undetermined:
-        n_unbounded = int((fit.undetermined.code == UNBOUNDED).sum())
+    elif fit.n_undetermined:
+        is_unbounded = fit.undetermined.code == UNBOUNDED
+        counts = is_unbounded.sum(), (~is_unbounded).sum()
         first = fit._cells.name_of(fit.undetermined[0][:-1])
-        n_each = n_unbounded, n - n_unbounded
-        parts.append(text_of_unknown_cells(*n_each, first, how=fit._on_undetermined))
+        parts.append(text_of_unknown_cells(*counts, first, how=how))
         if fit._known.is_cut:
             parts.append(
                 "To decide each of them would take too long: some of these may be 0, "
                 "or unbounded."
             )
     if parts:
-        warn_undetermined(separated(parts), fit._on_undetermined)
+        warn_undetermined(separated(parts), how)

@@ -4,76 +4,44 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
-from a1gm._base.words import counted, did_you_mean, listed
-from a1gm._fit.frames import Long
+from a1gm._base.types import Bools, Floats, Ints
+from a1gm._base.words import listed
+from a1gm._fit.frames import of_cells
 from a1gm._observe.observe import observe
-from a1gm._observe.patterns import Patterns, weighted_counts
-from a1gm._rows.labels import label_at
-from a1gm._rows.long import Duplicates, LongTable
-from a1gm._rows.rows import (
-    as_array,
-    as_kernel_array,
-    check_values,
-    objects_to_floats,
-    table_of,
-)
-from a1gm._rows.weights import check_weights, weights_or_exposure
+from a1gm._observe.patterns import Patterns
+from a1gm._rows.labels import Lookup, label_at, names_in
+from a1gm._rows.long import Duplicates, Key, LongTable
+from a1gm._rows.rows import as_array, as_kernel_array, table_of
+from a1gm._rows.weights import weights_or_exposure
 from a1gm.exceptions import (
     DataError,
     LabelError,
     NotNumericError,
     NotRepresentableError,
     ParameterError,
-    WeightsError,
 )
-from a1gm.tensor.problem import (
-    MOST_MODES,
-    Levels,
-    Margin,
-    Problem,
-    distinct_rows,
-    row_keys,
-)
+from a1gm.tensor.problem import MOST_MODES, Levels, Margin, Problem, row_keys
 
 FAR = 300  # power of two of numbers up to which they are not rescaled
 LARGE = 1 << 12  # cells of an array from which on they are listed only if needed
 
 
 @dataclass(frozen=True)
-class Listed:
-    """Numbers of some cells of a table, which are levels of all its modes together."""
-
-    levels: Levels
-    values: Floats
-
-    @classmethod
-    def of(cls, index: Sequence[Ints], values: Floats, shape: Sequence[int]) -> Listed:
-        """The numbers of cells by their positions along every mode."""
-        levels = Levels.every(tuple(range(len(shape))), shape).where(index)
-        return cls(levels, values[np.argsort(levels.find(index))])
-
-    def __getitem__(self, index: Sequence[Ints]) -> Floats:
-        """Numbers of cells; NaN for those that are not listed."""
-        at = self.levels.find(index)
-        return np.where(at >= 0, self.values[at], np.nan)
-
-
-@dataclass(frozen=True)
 class Cells:
-    """The cells of a table that have a value, by their positions along every mode.
+    """Cells of a table, by their positions along every mode.
 
-    ``positions`` are None for a large array, ``numbers`` with NaN for the missing
-    cells, which is listed where that is needed. ``weights`` are those of the cells, or
-    their exposures if the table is ``exposed``, ``every`` has those of missing cells as
-    well, by positions. ``labels`` of a mode are None where its levels have no names.
+    ``numbers`` are NaN for missing cells. ``positions`` ascend; they are None for a
+    large array, whose observed cells are listed where that is needed. ``all_weights``
+    are those of the numbers, or their exposures if the table is ``exposed``, missing
+    cells included. ``labels`` of a mode are None where its levels have no names.
     """
 
     positions: tuple[Ints, ...] | None
@@ -81,36 +49,47 @@ class Cells:
     shape: tuple[int, ...]
     modes: tuple[Any, ...] = ()
     labels: tuple[Any, ...] = ()
-    weights: Floats | None = None
+    all_weights: Floats | None = None
     exposed: bool = False
-    every: Any = None
     name: str = "T"
     n_threads: int | None = None  # of a pass over an array
 
     @cached_property
     def index(self) -> tuple[Ints, ...]:
-        """Positions of the cells along every mode."""
-        return np.nonzero(self._observed) if self.positions is None else self.positions
+        """Positions of the observed cells along every mode."""
+        observed = self._observed
+        if self.positions is None:
+            return np.nonzero(observed)
+        if observed.all():
+            return self.positions
+        return tuple(k[observed] for k in self.positions)
 
     @cached_property
     def values(self) -> Floats:
-        """Values of the cells."""
-        return self.numbers[self._observed] if self.positions is None else self.numbers
+        """Values of the observed cells."""
+        return self.numbers[self._observed]
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """Weights or exposures of the observed cells."""
+        return None if self.all_weights is None else self.all_weights[self._observed]
+
+    @property
+    def weights_or_ones(self) -> Floats:
+        """Weights or exposures of the observed cells; 1 without any."""
+        return np.ones(len(self.values)) if self.weights is None else self.weights
 
     @cached_property
     def fibres(self) -> Patterns:
         """Sums of the fibres of an array along its last mode, and what they observe."""
-        return self._look()
-
-    def _look(self) -> Patterns:
         table = table_of(self.numbers.reshape(-1, self.shape[-1]))
         return observe(table, n_threads=self.n_threads)
 
     @cached_property
     def _observed(self) -> Bools:
-        """Observed cells of an array, which must be as it was when it was fitted."""
+        """Which numbers are observed; an array must be as it was when it was fitted."""
         if then := self.__dict__.get("fibres"):
-            now = self._look()
+            now = replace(self).fibres
             for part in ("sum_of_row", "col_sums", "keys"):
                 if not np.array_equal(getattr(now, part), getattr(then, part)):
                     raise DataError(
@@ -119,93 +98,73 @@ class Cells:
                     )
         return ~np.isnan(self.numbers)
 
+    @property
+    def n_observed(self) -> int:
+        """Number of observed cells, also of an array that was changed since."""
+        if self.positions is not None:
+            return len(self.values)
+        n, counts = np.bitwise_count(self.fibres.keys).sum(axis=1), self.fibres.counts
+        return int(n.sum() if counts is None else n @ counts)
+
+    @cached_property
+    def _levels(self) -> Levels:
+        """Listed cells as levels of all modes together."""
+        assert self.positions is not None
+        every = Levels.every(tuple(range(len(self.shape))), self.shape)
+        return every.where(self.positions)
+
+    def weights_at(self, index: Sequence[Ints]) -> Floats:
+        """Weights or exposures of cells; NaN for those that are not listed."""
+        assert self.all_weights is not None
+        at = self._levels.find(index)
+        return np.where(at >= 0, self.all_weights[at], np.nan)
+
     def name_of(self, at: Sequence[Any]) -> str:
         """Name the cell at a position along every mode by its labels."""
         places = zip(self.labels, at, strict=True)
         return f"{self.name}[{', '.join(label_at(n, int(k)) for n, k in places)}]"
 
-    def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
-        """Name a cell of the list."""
-        return self.name_of([k[row] for k in self.index])
-
-    def position(self, at: int) -> tuple[int, int]:
-        """Row and column of a cell in the list."""
-        return at, 0
-
-    @property
-    def cells(self) -> Floats:
-        """The numbers, as weights are checked."""
-        return self.numbers
-
-    @property
-    def n_observed(self) -> int:
-        """Number of cells, also of an array that was changed since."""
-        if self.positions is not None:
-            return len(self.numbers)
-        n, counts = np.bitwise_count(self.fibres.keys).sum(axis=1), self.fibres.counts
-        return int(n.sum() if counts is None else n @ counts)
-
-    @property
-    def weights_or_ones(self) -> Floats:
-        """Weights or exposures of the cells; 1 without any."""
-        return np.ones(len(self.values)) if self.weights is None else self.weights
-
-    def only(self, chosen: Bools) -> Cells:
-        """Some of the cells."""
+    def only(self, chosen: Bools | slice = slice(None)) -> Cells:
+        """Some of the observed cells, or all, as a list."""
         return replace(
             self,
             positions=tuple(k[chosen] for k in self.index),
             numbers=self.values[chosen],
-            weights=None if self.weights is None else self.weights[chosen],
+            all_weights=None if self.weights is None else self.weights[chosen],
         )
-
-    def checked(self) -> Cells:
-        """Raise for cells that cannot be fitted; leave out those without a weight."""
-        found = self
-        if self.weights is not None:
-            found = self.only(np.nan_to_num(self.weights) > 0.0)
-        try:  # the quickest look at a large array
-            if found.positions is None and found.fibres.col_sums.any():
-                return found
-        except DataError:  # named below
-            pass
-        check_values(found, found.values, None)
-        if len(found.values):
-            return found
-        raise DataError(f"{self.name} has no observed cell: there is nothing to fit.")
 
     def problem(self, levels: Sequence[Levels]) -> Problem:
         """Their problem, in units that are far from the ends of float64."""
-        x, v = self.values, self.weights
-        exponent = in_sums = _exponent(x)
-        s = np.ldexp(x, -exponent)
+        s, exponent = _scaled(self.values)
+        v, unit = self.weights, exponent
         if v is not None:
-            of_weights = _exponent(v)
-            v = np.ldexp(v, -of_weights)
+            v, of_weights = _scaled(v)
             if self.exposed:
                 exponent -= of_weights
             else:
-                s, in_sums = s * v, in_sums + of_weights
-        lost = (s == 0.0) & (x > 0.0)
+                s, unit = s * v, unit + of_weights
+        lost = (s == 0.0) & (self.values > 0.0)
         if v is not None:
             lost |= v == 0.0
         if lost.any():
+            first = self.name_of([k[lost][0] for k in self.index])
             raise NotRepresentableError(
-                f"{self.where(int(lost.argmax()))}, or its weight, is so much smaller "
-                "than the largest ones that float64 cannot hold both in one sum. "
-                "Multiply levels by powers of ten that bring them closer together."
+                f"{first}, or its weight, is so much smaller than the largest ones "
+                "that float64 cannot hold both in one sum. Multiply levels by powers "
+                "of ten that bring them closer together."
             )
-        units = {"exponent": exponent, "unit": in_sums}
-        n = self.n_threads
-        return Problem.of(levels, self.index, s=s, v=v, n_threads=n, **units)
+        how = {"n_threads": self.n_threads, "exponent": exponent, "unit": unit}
+        return Problem.of(levels, self.index, s=s, v=v, **how)
 
 
-def _exponent(x: Floats) -> int:
-    """The power of two of the largest number; 0 where sums are far from the ends."""
+def _scaled(x: Floats) -> tuple[Floats, int]:
+    """Numbers whose sums are far from the ends of float64, and their power of two."""
     exponent = math.frexp(float(x.max(initial=0.0)))[1]
-    return exponent if abs(exponent) > FAR else 0
+    exponent = exponent if abs(exponent) > FAR else 0
+    return np.ldexp(x, -exponent), exponent
 
 
+# --------------------------------------------------------------------------- any table
 def read_cells(
     T: Any,
     names: Any = None,
@@ -215,49 +174,65 @@ def read_cells(
 ) -> Cells:
     """Read an array, a sparse array of coordinates, or (indices, values)."""
     name, given = weights_or_exposure(weights, exposure)
-    index, values, shape = _listed(T) or _dense(T)
-    every = None if given is None else _weights_of(name, given, shape, index)
-    if index is not None or every is not None or values.size < LARGE:
-        places = np.nonzero(~np.isnan(values))
-        index = places if index is None else tuple(k[places] for k in index)
-        values = values[places]
-    modes, labels = _names_of(names, len(shape)), (None,) * len(shape)
-    cells = Cells(index, values, shape, modes, labels, n_threads=n_threads)
-    if every is not None and index is not None:
-        V, is_exposure = every[index], name == "exposure"
-        check_weights(replace(cells, numbers=V, name=name))
-        cells = replace(cells, weights=V, exposed=is_exposure, every=every)
-    return cells.checked()
+    index, x, shape = _coordinates(T) or (None, dense_cells(T), None)
+    shape = x.shape if shape is None else shape
+    if not 1 <= len(shape) <= MOST_MODES or min(shape) < 1:
+        raise DataError(
+            f"T has shape {shape}. A table has at least 1 and at most {MOST_MODES} "
+            "modes, and every mode at least one level."
+        )
+    modes, V = _names_of(names, len(shape)), None
+    if given is not None:
+        V = of_cells(name, dense_cells(given, name), x.shape).flatten()
+    elif index is None and x.size >= LARGE:
+        no_labels = (None,) * len(shape)
+        cells = Cells(None, x, shape, modes, no_labels, n_threads=n_threads)
+        with suppress(DataError):  # the list names the cell
+            if cells.fibres.col_sums.any():
+                return cells
+    if index is None:
+        index = tuple(k.ravel() for k in np.indices(shape))
+    table = listed_table(index, x.flatten(), shape, modes)
+    table = replace(table, weights=V, exposed=name == "exposure")
+    return cells_of_long(table, n_threads=n_threads)
 
 
-def cells_of_long(table: LongTable, duplicates: Duplicates) -> tuple[Cells, Long]:
-    """The cells of a long table, and what its frame has beside them."""
-    shape = tuple(len(key.values) for key in table.keys)
-    codes = [key.codes.astype(np.int64) for key in table.keys]
-    index, place = distinct_rows(codes, shape)
-    n = len(index[0])
-    if n < len(table.values) and duplicates == "raise":
-        table.refuse_duplicates()
-    known = ~np.isnan(table.values)
-    values = weighted_counts(place[known], table.values[known], n)
-    weights = every = None
-    if table.weights is not None:
-        weights = np.full(n, np.nan)
-        weights[place] = table.weights
-        every = Listed.of(index, weights, shape)
+def listed_table(
+    index: Sequence[Ints], values: Floats, shape: Sequence[int], modes: Sequence[Any]
+) -> LongTable:
+    """Cells by their positions along every mode, as a long table."""
+    keys = tuple(Key(k, range(n)) for k, n in zip(index, shape, strict=True))
+    return LongTable(None, (*modes, "T"), keys, values, place_of=None, name="T")
+
+
+def cells_of_long(
+    table: LongTable, duplicates: Duplicates = "raise", n_threads: int | None = None
+) -> Cells:
+    """The cells of a long table, each once, in the order of its keys."""
+    numbers = row_keys([key.codes for key in table.keys], table.shape)
+    if not (numbers[1:] > numbers[:-1]).all():
+        order = np.argsort(numbers)
+        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+        x, V = table.values[order], table.weights
+        if len(starts) < len(order):
+            if duplicates == "raise":
+                table.refuse_duplicates()
+            order, is_missing = order[starts], np.isnan(x)
+            with np.errstate(over="ignore"):
+                x = np.add.reduceat(np.where(is_missing, 0.0, x), starts)
+            x[np.logical_and.reduceat(is_missing, starts)] = np.nan
+        V = None if V is None else V[order]
+        keys = tuple(replace(key, codes=key.codes[order]) for key in table.keys)
+        table = replace(table, keys=keys, values=x, weights=V, place_of=None)
+    table.check(None)
     *modes, name = table.names
-    labels = tuple(key.labels for key in table.keys)
-    about = tuple(modes), labels, weights, table.exposed, every, str(name)
-    cells = Cells(tuple(index), values, shape, *about)
-    cells = cells.only(np.bincount(place[known], minlength=n) > 0).checked()
-    keys = tuple(key.values for key in table.keys)
-    return cells, Long(table.names, keys, str(table.frame.implementation.value))
-
-
-def _dense(T: Any) -> tuple[None, Floats, tuple[int, ...]]:
-    cells = dense_cells(T)
-    _check_shape(cells.shape)
-    return None, cells, cells.shape
+    x, V = table.values, table.used_weights
+    x = x if V is None else np.where(V > 0.0, x, np.nan)
+    if np.isnan(x).all():
+        raise DataError(f"{name} has no observed cell: there is nothing to fit.")
+    index = tuple(key.codes.astype(np.int64, copy=False) for key in table.keys)
+    about = tuple(modes), tuple(key.labels for key in table.keys), V, table.exposed
+    return Cells(index, x, table.shape, *about, str(name), n_threads)
 
 
 def dense_cells(T: Any, name: str = "T") -> Floats:
@@ -279,107 +254,53 @@ def dense_cells(T: Any, name: str = "T") -> Floats:
             f"silently. Pass {name}.compute() if it fits."
         )
     array, mask = as_array(T, name)
-    if array.dtype.kind == "O":
-        array = array if mask is None else np.where(mask, np.array(None), array)
-        array = objects_to_floats(array, name)
-    flat = as_kernel_array(array.reshape(-1, 1), name)
-    cells = flat.reshape(array.shape).astype(np.float64, copy=False)
+    if mask is not None and array.dtype.kind == "O":
+        array = np.where(mask, np.array(None), array)
+    cells = np.asarray(as_kernel_array(array, name), np.float64, order="C")
     return cells if mask is None else np.where(mask, np.nan, cells)
 
 
-def _listed(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
-    """Cells of a sparse array of coordinates, or of indices and values; else None."""
+def _coordinates(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | None:
+    """Positions, values and shape of a table that lists its cells; None of others."""
     if hasattr(T, "coords") and np.isnan(getattr(T, "fill_value", 0.0)):
-        coords, given, shape = T.coords, T.data, T.shape
-    elif isinstance(T, tuple) and len(T) in (2, 3):
-        coords, given, shape = (*T, None)[:3]
-        if as_array(given, "values")[0].ndim != 1:
-            return None
-    else:
+        T = T.coords, T.data, T.shape
+    if not isinstance(T, tuple) or len(T) not in (2, 3):
         return None
+    given, values, shape = (*T, None)[:3]
+    if as_array(values, "values")[0].ndim != 1:
+        return None
+    values = dense_cells(values, "values")
     try:
-        index = tuple(np.asarray(k) for k in coords)
-        shape = shape if shape is None else tuple(map(operator.index, shape))
-    except (TypeError, ValueError) as error:
+        columns = [np.asarray(k) for k in given]
+        lengths = [2**62] * len(columns) if shape is None else shape
+        lengths = np.fromiter(map(operator.index, lengths), np.int64).tolist()
+        pairs = list(zip(columns, lengths, strict=True))
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             "Pass (indices, values) or (indices, values, shape): an array of positions "
             "per mode, a value per cell, the length of each mode."
         ) from error
-    values = dense_cells(given, "values").astype(np.float64)
-    for mode, k in enumerate(index):
+    for mode, (k, n) in enumerate(pairs):
         is_whole = k.shape == values.shape and (k.dtype.kind in "iu" or not k.size)
-        if not is_whole or (k.astype(np.int64) < 0).any():
+        if not is_whole or (k.size and not 0 <= k.min() <= k.max() < n):
+            inside = "" if shape is None else f", and below {n:,} in shape {shape}"
             raise DataError(
-                f"The positions along mode {mode} must be whole numbers of at least 0, "
-                f"one per cell ({len(values):,} of them)."
+                f"The positions along mode {mode} must be whole numbers of at least 0"
+                f"{inside}, one per cell ({len(values):,} of them)."
             )
-    index = tuple(k.astype(np.int64) for k in index)
-    lengths = tuple(int(k.max(initial=-1)) + 1 for k in index)
-    shape = lengths if shape is None else shape
-    _check_shape(shape)
-    if len(shape) != len(index) or (np.array(lengths) > shape).any():
-        raise DataError(
-            f"The indices reach {tuple(n - 1 for n in lengths)}, but the shape is "
-            f"{shape}. Positions are counted from 0."
-        )
-    keys = row_keys(index, shape)
-    if not (keys[1:] > keys[:-1]).all():
-        _, place, n = np.unique(keys, return_inverse=True, return_counts=True)
-        if n.max() > 1:
-            at = int(np.argmax(n[place] > 1))
-            cell = ", ".join(str(int(k[at])) for k in index)
-            again = counted(len(keys) - len(n), "cell is", "cells are")
-            raise LabelError(
-                f"The cell ({cell}) is listed {n[place[at]]} times ({again} listed "
-                "again in all). A cell has one value: add such values up, or drop one."
-            )
-    return index, values, shape
-
-
-def _check_shape(shape: Sequence[int]) -> None:
-    if len(shape) == 0:
-        raise DataError("T is a single number, not a table: it has no modes.")
-    if len(shape) > MOST_MODES:
-        raise DataError(
-            f"T has {len(shape)} modes; at most {MOST_MODES} are supported."
-        )
-    if 0 in shape:
-        raise DataError(
-            f"T has shape {tuple(shape)}: mode {list(shape).index(0)} has no levels. "
-            "Every mode needs at least one."
-        )
+    index = tuple(k.astype(np.int64) for k in columns)
+    if shape is None:
+        lengths = [int(k.max(initial=-1)) + 1 for k in index]
+    return index, values, tuple(lengths)
 
 
 def _names_of(names: Any, n: int) -> tuple[Any, ...]:
-    if names is None:
-        return tuple(range(n))
-    if not isinstance(names, Iterable):
-        raise ParameterError(f"names must be one name per mode, got {names!r}.")
-    found = (names,) if isinstance(names, str) else tuple(names)
-    if len(found) != n:
+    found = tuple(range(n)) if names is None else names_in(names)
+    if len(found) != n or len(set(map(repr, found))) < n:
         raise ParameterError(
-            f"names has {counted(len(found), 'name')}, but T has {counted(n, 'mode')}."
+            f"names must be {n} different names, one per mode of T, got {names!r}."
         )
-    are_names = all(isinstance(name, Hashable) for name in found)
-    if len(set(map(repr, found))) < n or not are_names:
-        raise ParameterError(f"names must be different words, got {listed(found)}.")
     return found
-
-
-def _weights_of(
-    name: str, given: Any, shape: tuple[int, ...], index: Any
-) -> AnyArray | Listed:
-    """Weights by positions: of all cells, or of listed ones that come as a list."""
-    found = dense_cells(given, name).copy()  # the fit keeps it
-    if index is not None and found.shape == index[0].shape != shape:
-        return Listed.of(index, found, shape)
-    try:
-        return np.broadcast_to(found, shape)
-    except ValueError as error:
-        raise WeightsError(
-            f"{name} has shape {found.shape}, but T has shape {shape}. Pass one number "
-            "per cell, or an array that broadcasts to T."
-        ) from error
 
 
 # ----------------------------------------------------------------------- interactions
@@ -388,7 +309,6 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
 
     Sets inside others are dropped. Raises for unknown modes and a set of all modes.
     """
-    found: list[Margin] = []
     sets = () if interactions is None else interactions
     is_list = isinstance(sets, Sequence) and not isinstance(sets, str)
     if not is_list or (len(sets) > 0 and all(_is_one(given, modes) for given in sets)):
@@ -396,21 +316,20 @@ def margins_of(interactions: Any, modes: Sequence[Any]) -> tuple[Margin, ...]:
             "interactions must be a list of sets of modes, such as "
             f"[{tuple(modes[:2])!r}], got {interactions!r}."
         )
+    found: set[Margin] = {(k,) for k in range(len(modes))}
     for given in sets:
         members = given.split(":") if isinstance(given, str) else given
         is_set = isinstance(members, tuple | list | set | frozenset)
         if _is_one(given, modes) or not is_set:
             members = (given,)
-        found.append(tuple(sorted({mode_of(one, modes) for one in members})))
+        found.add(tuple(sorted({mode_of(one, modes) for one in members})))
     if len(modes) > 1 and any(len(margin) == len(modes) for margin in found):
         raise ParameterError(
             f"The interaction of all modes ({listed(modes)}) would fit every observed "
             "cell by itself: nothing would be filled. Leave one out."
         )
-    found += [(k,) for k in range(len(modes))]
-    is_inside = [any(set(own) < set(other) for other in found) for own in found]
-    pairs = zip(found, is_inside, strict=True)
-    return tuple(sorted({margin for margin, inside in pairs if not inside}))
+    is_inside = {own: any(set(own) < set(other) for other in found) for own in found}
+    return tuple(sorted(own for own, inside in is_inside.items() if not inside))
 
 
 def _is_one(given: Any, modes: Sequence[Any]) -> bool:
@@ -421,12 +340,7 @@ def _is_one(given: Any, modes: Sequence[Any]) -> bool:
 
 def mode_of(given: Any, modes: Sequence[Any], what: str = "interactions") -> int:
     """Number of a mode that is given by its name or number."""
-    if isinstance(given, Hashable) and given in modes:
-        return list(modes).index(given)
-    is_number = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if is_number and -len(modes) <= given < len(modes):
-        return int(given) % len(modes)
-    hint = did_you_mean(given, map(str, modes))
-    raise ParameterError(
-        f"{what} names {given!r}, which is no mode: they are {listed(modes)}.{hint}"
-    )
+    try:
+        return int(Lookup("mode", modes, len(modes), "T").find(given))
+    except (LabelError, TypeError) as error:
+        raise ParameterError(f"{what}: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -35,11 +36,16 @@ from a1gm._fit.save import array_of, check_numbers, check_solution, options_of
 from a1gm._fit.sure.arguments import Dispersion, Which
 from a1gm._observe.codec import from_arrays, labels_from_json, labels_to_json, to_arrays
 from a1gm._rows.labels import Lookup
-from a1gm._rows.rows import check_values
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError, WeightsError
 from a1gm.tensor.known import Known, n_parameters
 from a1gm.tensor.problem import Levels
-from a1gm.tensor.read import Cells, Listed, dense_cells, margins_of
+from a1gm.tensor.read import (
+    Cells,
+    dense_cells,
+    listed_table,
+    margins_of,
+    read_cells,
+)
 from a1gm.tensor.solve import Solved
 from a1gm.tensor.sure import TensorUncertainty
 
@@ -196,15 +202,8 @@ class TensorFit(Certified, Kept):
 
     def _exposure_at(self, index: Sequence[Ints], given: Any = None) -> Floats:
         """Exposures of cells: those of the fit, or other ones."""
-        every = self._cells.every
         if given is None:
-            given = every[tuple(index)]
-            is_listed = isinstance(every, Listed) and self._long is None
-            if is_listed and np.isnan(given).any():
-                raise ParameterError(
-                    "The exposures of missing cells are not known: pass exposure= to "
-                    "fit.predict for the cells that are needed."
-                )
+            given = self._cells.weights_at(index)
         elif not self._cells.exposed:
             raise ParameterError(
                 "This fit was made without exposure. Leave exposure= out, or fit the "
@@ -328,8 +327,7 @@ class TensorFit(Certified, Kept):
                 "levels of other tables have no factors here."
             )
         bad = np.nonzero((cells < 0.0) | np.isinf(cells))
-        named = Cells(bad, cells[bad], self.shape, self.modes, self.labels)
-        check_values(named, named.values, None)
+        listed_table(bad, cells[bad], self.shape, self.modes).check(None)
         return cells
 
     def predict(self, frame: Any, *, exposure: Any = None) -> Any:
@@ -371,7 +369,7 @@ class TensorFit(Certified, Kept):
         """Observed cells beside their fitted values, in units of the data."""
         nowhere, weights = np.zeros(0, np.int64), np.ones(len(x))
         if self._cells.weights is not None and not self._cells.exposed:
-            weights = self._cells.every[index]
+            weights = self._cells.weights_at(index)
         return Compared(nowhere, nowhere, x, self._fitted(index), weights, weights)
 
     @cached_property
@@ -400,7 +398,7 @@ class TensorFit(Certified, Kept):
         cells = self._read(T)
         index = np.nonzero(~np.isnan(cells))
         if self._cells.weights is not None:
-            is_used = self._cells.every[index] > 0.0
+            is_used = self._cells.weights_at(index) > 0.0
             index = tuple(k[is_used] for k in index)
         found = np.full(self.shape, np.nan)
         found[index] = self._compared(index, cells[index]).residuals(kind)
@@ -423,21 +421,17 @@ class TensorFit(Certified, Kept):
     # ------------------------------------------------------------------------ files
     def _to_arrays(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         cells, long = self._cells, self._long
-        arrays = {"index": np.stack(cells.index), "values": cells.values}
-        if cells.weights is not None:
-            arrays["weights"] = cells.weights
-        if isinstance(cells.every, Listed):
-            codes, every = cells.every.levels.codes, cells.every.values
-            arrays["listed"] = np.arange(len(every)) if codes is None else codes
-            arrays["every"] = every
-        elif cells.every is not None:
-            arrays["every"] = cells.every.ravel()
+        if cells.positions is None:
+            cells = cells.only()
+        assert cells.positions is not None
+        arrays = {"index": np.stack(cells.positions), "values": cells.numbers}
+        if cells.all_weights is not None:
+            arrays["exposure" if cells.exposed else "weights"] = cells.all_weights
         content = {
-            "shape": list(cells.shape),
+            "shape": cells.shape,
             "modes": labels_to_json(cells.modes),
             "labels": [labels_to_json(own) for own in cells.labels],
-            "margins": [list(group) for group in self._groups],
-            "exposed": cells.exposed,
+            "margins": self._groups,
             "solved": to_arrays("solved", self._found, arrays),
             "long": long and [labels_to_json(long.names), long.backend],
             "options": {"tol": self.tol, "on_undetermined": self._on_undetermined},
@@ -448,58 +442,35 @@ class TensorFit(Certified, Kept):
     def _from_arrays(
         cls, content: dict[str, Any], arrays: dict[str, AnyArray]
     ) -> TensorFit:
-        """The fit of a file, every part of it checked."""
-        shape, index = tuple(content["shape"]), arrays["index"]
-        n, m = len(shape), len(arrays["values"])
-        _need(all(is_count(k, 1) for k in shape) and n >= 1, "shape")
-        _need(is_array(index, "i8", (n, m)) and m >= 1, "index")
-        _need(((index >= 0) & (shape > index.T).T).all(), "index")
-        labels = tuple(
+        """The fit of a file; its cells are read and checked as those of a user."""
+        shape, index, x = content["shape"], arrays["index"], arrays["values"]
+        n, long = len(shape), content["long"]
+        _need(is_array(index, "i8", (n, len(x))), "index")
+        weighting = arrays.get("weights"), arrays.get("exposure")
+        names = labels_from_json(content["modes"], n, unique=False)
+        cells = read_cells((tuple(index), x, tuple(shape)), names, *weighting)
+        labels = [
             None if own is None else array_of(own, k)
-            for own, k in zip(content["labels"], shape, strict=True)
-        )
-        modes = tuple(labels_from_json(content["modes"], n, unique=False) or ())
-        _need(len(set(modes)) == n, "modes")
-        weights, exposed = arrays.get("weights"), content["exposed"]
-        _need(exposed is False or (exposed is True and weights is not None), "exposed")
-        every: Any = arrays.get("every")
-        codes = arrays.get("listed")
-        if every is not None:
-            n_cells = math.prod(shape)
-            n_every = n_cells if codes is None else len(codes)
-            check_numbers(every, n_every, "every")
-            if codes is not None:
-                _need(is_array(codes, "i8", (n_every,)) and n_every >= 1, "listed")
-                _need(codes[0] >= 0 and codes[-1] < n_cells, "listed")
-                _need((codes[1:] > codes[:-1]).all(), "listed")
-                every = Listed(Levels(tuple(range(n)), shape, codes), every)
-            else:
-                every = every.reshape(shape)
-        given = tuple(index), arrays["values"], shape, modes, labels, weights, exposed
-        cells = Cells(*given, every=every)
+            for own, k in zip(content["labels"], cells.shape, strict=True)
+        ]
+        cells = replace(cells, labels=tuple(labels))
+        if long is not None:
+            names = labels_from_json(long[0], n + 1, unique=False) or []
+            _need(long[1] in BACKENDS and None not in content["labels"], "long")
+            long = Long(tuple(names), cells.labels, long[1])
         solved = from_arrays("solved", Solved, content, arrays)
         groups = margins_of([tuple(group) for group in content["margins"]], range(n))
         _need([list(group) for group in groups] == content["margins"], "margins")
-        levels = tuple(Levels.every(own, shape).where(cells.index) for own in groups)
-        for name, found, size in (
-            ("values", cells.values, m),
-            ("weights", cells.weights_or_ones, m),
-            ("t", solved.t, sum(own.size for own in levels)),
-        ):
-            check_numbers(found, size, name)
-            _need(not np.isnan(found).any(), name)
-        _need(bool(cells.weights_or_ones.all()), "weights")
+        every = (Levels.every(own, cells.shape) for own in groups)
+        levels = tuple(own.where(cells.index) for own in every)
+        check_numbers(solved.t, sum(own.size for own in levels), "t")
         check_solution(solved)
         error, rank, exponent = solved.cell_error, solved.rank, solved.exponent
+        _need(not np.isnan(solved.t).any(), "t")
+        _need(type(exponent) is int and abs(exponent) < 1 << 12, "exponent")
         _need(type(error) is float and error >= 0.0, "cell_error")
         _need(type(solved.is_bound) is bool, "is_bound")
         _need(rank is None or is_count(rank), "rank")
-        _need(type(exponent) is int and abs(exponent) < 1 << 12, "exponent")
-        long = content["long"]
-        if long is not None:
-            _need(long[1] in BACKENDS, "long")
-            names = labels_from_json(long[0], n + 1, unique=False) or ()
-            long = Long(tuple(names), labels, long[1])
         return cls(cells, levels, solved, None, long, **options_of(content))
 
     # --------------------------------------------------------------------- appearance
