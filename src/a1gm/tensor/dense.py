@@ -15,23 +15,21 @@ others, the certificate, the bound on the cells of rank 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import FitOptions, fit_rows
-from a1gm._base.bits import pack_bits
-from a1gm._base.types import Floats, Ints, Words
+from a1gm._api.fit import FitOptions
+from a1gm._base.types import Floats
 from a1gm._kernel import kernel, threads_for
-from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.tensor.known import n_parameters, whole_rank
-from a1gm.tensor.problem import MOST_DENSE, Levels, gap_of
-from a1gm.tensor.read import FAR, Cells
+from a1gm.tensor.problem import MOST_DENSE, PATIENCE, Levels, Problem, gap_of
+from a1gm.tensor.read import Cells
 from a1gm.tensor.solve import (
-    PATIENCE,
     WEAK,
     Eliminated,
     Solved,
@@ -41,9 +39,9 @@ from a1gm.tensor.solve import (
     with_error,
 )
 
-SETTLED = 4  # sweeps before the rate is looked at
 EVEN = 1e5  # largest ratio of cells of about the same size
 INNER = 2  # sweeps over the table of fibres for one over the bits
+PLAIN = 1e80  # sums up to this, and from its inverse on, need no other unit
 
 
 def fit_array(
@@ -53,175 +51,59 @@ def fit_array(
 
     That is where margins of single modes are beside others: these may be whole.
     """
-    groups, found = [own.margin for own in levels], None
-    if 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1:
-        found = _Array(cells, options).solve()
-    elif len(groups) > 2 and min(map(len, groups)) > 1:
-        found = _scale_cells(cells, levels, options)
-    if found is None or not (found.cell_error or 0.0) <= CELLS_RIGHT:
+    groups, sizes = [own.margin for own in levels], [own.size for own in levels]
+    is_rank_1 = 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1
+    is_small = sum(sizes) - max(sizes) <= MOST_DENSE
+    if not is_rank_1 and (is_small or min(map(len, groups)) == 1):
         return None
-    return replace(found, rank=n_parameters(groups, cells.shape))
-
-
-def _positive_bits(cells: Cells) -> Words:
-    """Which cells are positive, a row per fibre along the last mode."""
-    seen = cells.fibres
-    if seen.pattern_of_row is None:
-        kept: Words = seen.keys if seen.positive is None else seen.positive
-        return kept
-    return pack_bits((cells.numbers > 0.0).reshape(-1, cells.shape[-1]))
-
-
-def _scale_cells(
-    cells: Cells, levels: Sequence[Levels], options: FitOptions
-) -> Solved | None:
-    """Scale all cells of an array, those that are missing with weight 0."""
-    T, shape, modes = cells.numbers, cells.shape, range(len(cells.shape))
-    groups, starts = [own.margin for own in levels], _starts(own.size for own in levels)
-    if starts[-1] - max(np.diff(starts)) <= MOST_DENSE:  # the list gets a bound
-        return None
-    if not _are_even(T):
-        return None
-    if whole_rank(cells, groups, _positive_bits(cells)) is None:
-        return None
-    seen = ~np.isnan(T)
-    v = np.where(seen, T, 0.0)
-    sums = np.concatenate(
-        [v.sum(axis=tuple(set(modes) - set(group))).ravel() for group in groups]
-    )
-    if not _are_plain(sums):
-        return None
-    v[...] = seen
-    first = [*np.indices((*shape[:-1], 1), np.int64).reshape(len(shape), -1)]
-    level = [own.find(first) + at for own, at in zip(levels, starts, strict=False)]
-    step = np.array([int(modes[-1] in group) for group in groups])
-    t, threads = np.ones(len(sums)), threads_for(T.size, options.n_threads)
-    how = options.tol, options.max_iter, PATIENCE, threads
-    n_iter, margins = kernel.scale_cells(
-        np.array(level, np.int32), step, starts, v.ravel(), sums, t, *how
-    )
-    gap = gap_of(margins, sums)
-    if gap > options.tol:
-        return None
-    return estimate(Solved(t, "scaling", n_iter, gap), sums, margins, starts)
-
-
-class _Array:
-    """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
-
-    def __init__(self, cells: Cells, options: FitOptions) -> None:
-        self.cells, self.options, self.shape = cells, options, cells.shape
-        self.threads = threads_for(math.prod(self.shape), options.n_threads)
-        self.outer, self.last = self.shape[:-1], len(self.shape) - 1
-        self.seen = cells.fibres
-        self.fibres: Floats = self.seen.sum_of_row.reshape(self.outer)
-        self.sums = [self._margin(self.fibres, a) for a in range(self.last)]
-        self.sums.append(self.seen.col_sums)
-
-    def _margin(self, table: Floats, *modes: int) -> Floats:
-        """Sums of a table of fibres by the levels of modes."""
-        others = set(range(self.last)) - set(modes)
-        found: Floats = table.sum(axis=tuple(others))
+    if is_rank_1 and (fibres := _whole_fibres(cells)) is not None:
+        small = Cells(None, fibres, fibres.shape, n_threads=cells.n_threads)
+        if found := fit_array(small, levels[:-1], options):
+            last = cells.fibres.col_sums / cells.fibres.col_sums.sum()
+            t = np.concatenate([found.t, last])
+            found = replace(found, t=t, rank=n_parameters(groups, cells.shape))
         return found
-
-    def solve(self) -> Solved | None:
-        """The optimum; None where it is not proved here."""
-        if self.seen.exponent or not _are_plain(np.concatenate(self.sums)):
-            return None
-        keys, of_row = self.seen.keys, self.seen.pattern_of_row
-        if self.last > 1 and of_row is not None:
-            n = np.bitwise_count(keys).sum(axis=1)
-            if ((n == 0) | (n == self.shape[-1])).all():
-                whole = (n > 0)[of_row].reshape(self.outer)
-                return self._without_last(np.where(whole, self.fibres, np.nan))
-            keys = keys[of_row]
-        modes = [(k,) for k in range(self.last + 1)]
-        if whole_rank(self.cells, modes, _positive_bits(self.cells)) is None:
-            return None
-        return self._two_ways() if self.last == 1 else self._scale(keys)
-
-    def _without_last(self, small: Floats) -> Solved | None:
-        """Fit the table of fibres where no hole touches the last mode."""
-        cells = Cells(None, small, small.shape, n_threads=self.options.n_threads)
-        found = _Array(cells, self.options).solve()
-        if found is None:
-            return None
-        last = self.sums[-1] / self.sums[-1].sum()
-        return replace(found, t=np.concatenate([found.t, last]))
-
-    def _two_ways(self) -> Solved:
-        """The engine of two ways."""
-        options = replace(self.options, on_undetermined="ignore")
-        fit = fit_rows(table_of(self.cells.numbers), options, policy=None)
-        t = np.concatenate([fit.row_factor[:], fit.col_factor])
-        error = max(fit.cell_error, fit.certificate)
-        return Solved(t, fit.solver, fit.n_iter, fit.certificate, error)
-
-    def _scale(self, bits: Words) -> Solved | None:
-        tol, max_iter = self.options.tol, self.options.max_iter
-        t = [sums / sums.sum() for sums in self.sums]
-        t[0] = self.sums[0].copy()
-        sums, gap = np.concatenate(self.sums), math.inf
-        weights = collected = np.zeros(0)  # of the last sweep
-        for sweep in range(max_iter + 1):
-            reached = kernel.reach_of_bits(bits, t[-1], self.threads)
-            reached = reached.reshape(self.outer)
-            if sweep:
-                fitted = reached * weights
-                margins = [self._margin(fitted, a) for a in range(self.last)]
-                D = np.concatenate([*margins, t[-1] * collected])
-                before, gap = gap, gap_of(D, sums)
-                if gap <= tol:
-                    solved = Solved(np.concatenate(t), "scaling", sweep, gap)
-                    return self._settled(bits, solved, fitted, weights, D)
-                rate = gap / before
-                if sweep >= SETTLED and (
-                    not rate < 1.0
-                    or sweep + math.log(tol / gap) / math.log(rate) > PATIENCE
-                ):
-                    return None
-            for _ in range(INNER):
-                for a in range(self.last):
-                    t[a] = self.sums[a] / _contracted(reached, t, a)
-            weights = reduce(np.multiply.outer, t[:-1])
-            collected = self._collect(bits, weights, 1, weights.size)[0]
-            t[-1] = self.sums[-1] / collected
+    rank = whole_rank(cells, groups)
+    if rank is None or not (is_small or _are_even(cells.numbers)):
         return None
-
-    def _collect(self, bits: Words, weights: Floats, n: int, inner: int) -> Floats:
-        """Sums of weights by the last mode's levels and n levels of another mode."""
-        found: Floats = kernel.collect_bits(
-            bits, np.ravel(weights), self.shape[-1], n, inner, self.threads
-        )
-        return found.reshape(n, -1)
-
-    def _settled(
-        self, bits: Words, solved: Solved, fitted: Floats, weights: Floats, D: Floats
-    ) -> Solved | None:
-        """The fit with a bound on its cells; None across weak cuts."""
-        starts, sums = _starts(self.shape), np.concatenate(self.sums)
-        if starts[-1] - max(self.shape) > MOST_DENSE:
-            is_even = _are_even(self.cells.numbers)
-            return estimate(solved, sums, D, starts) if is_even else None
-
-        def cross(g: int, h: int) -> Floats:
-            if g > h:
-                return cross(h, g).T
-            if h < self.last:
-                return self._margin(fitted, g, h)
-            inner = math.prod(self.outer[g + 1 :])
-            found = self._collect(bits, weights, self.shape[g], inner)
-            return found * solved.t[starts[-2] :]
-
-        E = Eliminated(D, cross, starts, int(starts[-1]) - self.last)
+    p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
+    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
+        return None
+    t, n_iter, margins = p.scale(options.tol, options.max_iter)
+    solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums), rank=rank)
+    if solved.gap > options.tol:
+        return None
+    if is_small:
+        E = Eliminated(margins, p.cross, p.starts, rank)
         if E.least_pivot < WEAK:
             return None
-        rounding = rounding_of(math.prod(self.shape) / min(self.shape))
-        return with_error(solved, error_left(E, sums - D, rounding))
+        rounding = rounding_of(cells.numbers.size / min(sizes))
+        solved = with_error(solved, error_left(E, p.sums - margins, rounding))
+    else:
+        solved = estimate(solved, p.sums, margins, p.starts)
+    return solved if solved.cell_error <= CELLS_RIGHT else None
 
 
-def _starts(sizes: Iterable[int]) -> Ints:
-    return np.cumsum([0, *sizes])
+def _whole_fibres(cells: Cells) -> Floats | None:
+    """Sums of the fibres along the last mode, if no hole touches it."""
+    seen, (*outer, length) = cells.fibres, cells.shape
+    if len(outer) < 2 or seen.pattern_of_row is None:
+        return None
+    n = np.bitwise_count(seen.keys).sum(axis=1)
+    if not np.isin(n, (0, length)).all():
+        return None
+    sums = np.where(n[seen.pattern_of_row] > 0, seen.sum_of_row, np.nan)
+    return sums.reshape(outer)
+
+
+def _fibres(cells: Cells, levels: Sequence[Levels]) -> Problem:
+    """The problem of all cells of an array, of weight 0 where they are missing."""
+    n = len(cells.shape)
+    first = np.indices((*cells.shape[:-1], 1), np.int64).reshape(n, -1)
+    step = np.array([int(n - 1 in own.margin) for own in levels])
+    seen = ~np.isnan(cells.numbers)
+    s, v = np.where(seen, cells.numbers, 0.0).ravel(), seen.ravel().astype(np.float64)
+    return Problem.of(levels, first, s=s, v=v, step=step, n_threads=cells.n_threads)
 
 
 def _are_even(T: Floats) -> bool:
@@ -230,10 +112,71 @@ def _are_even(T: Floats) -> bool:
     return float(np.nanmax(T)) <= EVEN * least
 
 
-def _are_plain(sums: Floats) -> bool:
-    """Whether sums are positive and far from the ends of float64."""
-    ends = float(sums.min()), float(sums.max())
-    return all(x > 0.0 and abs(math.frexp(x)[1]) < FAR - 32 for x in ends)
+class _Bits:
+    """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
+
+    def __init__(self, cells: Cells) -> None:
+        seen, self.shape = cells.fibres, cells.shape
+        *self.outer, self.length = cells.shape
+        self.bits = seen.keys
+        if seen.pattern_of_row is not None:
+            self.bits = seen.keys[seen.pattern_of_row]
+        self.threads = threads_for(cells.numbers.size, cells.n_threads)
+        self.starts = np.cumsum([0, *cells.shape])
+        fibres = seen.sum_of_row.reshape(self.outer)
+        self.sums = np.concatenate([*self._margins(fibres), seen.col_sums])
+
+    def _margins(self, table: Floats) -> list[Floats]:
+        """Sums of a table of fibres by the levels of each mode."""
+        return [_margin(table, mode) for mode in range(table.ndim)]
+
+    def _collect(self, weights: Floats, n: int, inner: int) -> Floats:
+        """Sums of weights by the last mode's levels and n levels of another mode."""
+        found: Floats = kernel.collect_bits(
+            self.bits, np.ravel(weights), self.length, n, inner, self.threads
+        )
+        return found.reshape(n, -1)
+
+    def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
+        """Factors, sweeps that they took, and the sums of fitted cells by level."""
+        sums = np.split(self.sums, self.starts[1:-1])
+        t = [own / own.sum() for own in sums]
+        outer = range(len(self.outer))
+        reached = self._reach(t[-1])
+        for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
+            for mode in INNER * [*outer]:
+                t[mode] = sums[mode] / _contracted(reached, t, mode)
+            self.weights = reduce(np.multiply.outer, t[:-1])
+            collected = self._collect(self.weights, 1, self.weights.size)[0]
+            t[-1] = sums[-1] / collected
+            reached = self._reach(t[-1])
+            self.fitted = reached * self.weights
+            margins = np.concatenate([*self._margins(self.fitted), t[-1] * collected])
+            if gap_of(margins, self.sums) <= tol:
+                break
+        self.last: Floats = t[-1]
+        return np.concatenate(t), n_sweeps, margins
+
+    def _reach(self, last: Floats) -> Floats:
+        """Sums of factors of the last mode over the observed cells of each fibre."""
+        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
+        return found.reshape(self.outer)
+
+    def cross(self, g: int, h: int) -> Floats:
+        """Sums of the cells that were fitted by the levels of two modes together."""
+        if g > h:
+            return self.cross(h, g).T
+        if h < len(self.outer):
+            return _margin(self.fitted, g, h)
+        inner = math.prod(self.outer[g + 1 :])
+        found = self._collect(self.weights, self.outer[g], inner)
+        return found * self.last
+
+
+def _margin(table: Floats, *modes: int) -> Floats:
+    """Sums of a table by the levels of modes."""
+    found: Floats = table.sum(axis=tuple(set(range(table.ndim)) - set(modes)))
+    return found
 
 
 def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:

@@ -30,7 +30,7 @@ from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.solve import Solved, settle, solve
+from a1gm.tensor.solve import Solved, solve
 
 
 def fit_tensor(
@@ -117,8 +117,7 @@ def _solve(
     is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
     rank = whole_rank(cells, groups) if is_large else None
     known = Known(problem, rank)
-    solved = solve(known.stay, options.tol, options.max_iter)
-    solved = settle(known.stay, solved, known.rank, options.tol)
+    solved = solve(known.stay, known.rank, options.tol, options.max_iter)
     return levels, replace(solved, rank=rank), known
 
 

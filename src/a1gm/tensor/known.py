@@ -290,24 +290,23 @@ def _can_vanish(A: Any, Z: Any) -> Bools:
 
 
 # --------------------------------------------------------- tables that are known whole
-def whole_rank(
-    cells: Any, groups: Sequence[Margin], bits: Words | None = None
-) -> int | None:
+def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
     """Rank of the design, if cubes of positive cells decide every cell of a table.
 
-    ``bits`` are the positive cells, a row per fibre along the last mode. No margin has
-    all modes of a cube, so the logarithm of a corner is an alternating sum of those of
-    its other corners. A fibre that shares a level of the last mode with the others of a
-    cube gets all levels that those have. None where cubes prove nothing: then the
-    design decides.
+    No margin has all modes of a cube, so the logarithm of a corner is an alternating
+    sum of those of its other corners. A fibre along the last mode that shares a level
+    with the others of a cube gets all levels that those have. None where cubes prove
+    nothing: then the design decides.
     """
     *outer, last = shape = cells.shape
-    if bits is None:
-        if math.prod(shape) > DENSE * len(cells.values):
-            return None
+    if cells.positions is None:
+        bits = _positive_bits(cells)
+    elif math.prod(shape) <= DENSE * len(cells.values):
         positive = np.zeros(shape, bool)
         positive[cells.index] = cells.values > 0.0
         bits = pack_bits(positive.reshape(-1, last))
+    else:
+        return None
     # Words first: NumPy is slow along short rows.
     known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
     every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
@@ -329,6 +328,15 @@ def whole_rank(
             moved *= np.bitwise_or.reduce(known & moved, axis=0) != 0
         known = known | moved
     return None
+
+
+def _positive_bits(cells: Any) -> Words:
+    """Which cells of an array are positive, a row per fibre along the last mode."""
+    seen = cells.fibres
+    if seen.pattern_of_row is None:
+        kept: Words = seen.keys if seen.positive is None else seen.positive
+        return kept
+    return pack_bits((cells.numbers > 0.0).reshape(-1, cells.shape[-1]))
 
 
 def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:

@@ -113,7 +113,6 @@ class TensorFit(Certified, Kept):
 
         An estimate where more than 700 levels lie beside the largest margin.
         """
-        assert self._found.cell_error is not None
         return self._found.cell_error
 
     @property

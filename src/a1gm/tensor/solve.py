@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise
-from typing import Any
+from itertools import combinations
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg as sl
@@ -25,7 +25,6 @@ from a1gm._kernel import kernel
 from a1gm._rows.sparse import SparseRows
 from a1gm.tensor.problem import Problem, design, reach, row_keys
 
-PATIENCE = 60  # sweeps that scaling may still need before Newton takes over
 LONGEST_STEP = 2.0  # of the logarithm of a cell
 CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
 PIVOT = 1e-10  # of its diagonal: smaller pivots are null directions
@@ -38,7 +37,6 @@ NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
 TRUSTED = 1e-8  # a pivot that is not only rounding
 MOST_WORK = 1 << 31  # multiplications of an elimination in the design
-AT_ONCE = 256  # design rows
 ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
@@ -57,20 +55,20 @@ class Solved:
     solver: Solver
     n_iter: int
     gap: float
-    cell_error: float | None = None  # None: not known yet
+    cell_error: float = math.inf
     is_bound: bool = True  # not an estimate
     rank: int | None = None
     exponent: int = 0
 
 
-def solve(p: Problem, tol: float, max_iter: int) -> Solved:
+def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter) or _iterate(p, tol, max_iter)
-    gap = p.gap(p.fitted(found.t)[1])
-    error = None if found.cell_error is None else max(found.cell_error, gap)
-    return replace(found, gap=gap, cell_error=error, exponent=p.exponent)
+    found = _two_groups(p, tol, max_iter)
+    if found is None:
+        found = _settle(p, _iterate(p, tol, max_iter), rank, tol)
+    return replace(found, exponent=p.exponent)
 
 
 def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
@@ -98,13 +96,13 @@ def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
         table = replace(table, weights=weights, exposed=True)
     options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
     fit = fit_rows(table, options, policy=None)
-    parts = zip(p.split(p.sums), p.split(p.counts), strict=True)
-    t = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in parts]
+    levels = zip(p.split(p.sums), p.split(p.counts), strict=True)
+    parts = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in levels]
     for g, factor in zip(pair, (fit.row_factor, fit.col_factor), strict=False):
-        t[g] = np.nan_to_num(factor[:])
-    return Solved(
-        np.concatenate(t), fit.solver, fit.n_iter, fit.certificate, fit.cell_error
-    )
+        parts[g] = np.nan_to_num(factor[:])
+    t = np.concatenate(parts)
+    gap = p.gap(p.fitted(t)[1])
+    return Solved(t, fit.solver, fit.n_iter, gap, max(fit.cell_error, gap))
 
 
 def _is_whole(p: Problem, g: int) -> bool:
@@ -119,19 +117,20 @@ def _is_whole(p: Problem, g: int) -> bool:
 
 
 def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
-    t = (p.counts > 0.0).astype(np.float64)
-    how = tol, max_iter, PATIENCE, p.threads
-    n_iter, margins = kernel.scale_cells(p.level, None, p.starts, p.v, p.sums, t, *how)
+    """Scale; where that is slow, take Newton's steps."""
+    t, n_iter, margins = p.scale(tol, max_iter)
     gap = p.gap(margins)
     solver: Solver = "scaling" if gap <= tol else "newton"
     f, _ = p.fitted(t) if gap > tol else (t, None)
-    products = _Products(p)
+    patience = CRAWLING
     while gap > tol and n_iter < max_iter:
         if p.is_small:
             d, used = Eliminated(*p.pairs(f)).solve(p.sums - margins), 1
         else:
             forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
-            d, used = products.step(f, margins, forcing, max_iter - n_iter)
+            d, used = _step(p, f, margins, forcing, max_iter - n_iter, patience)
+            if used >= patience:
+                patience = 0
         n_iter += used
         longest = float(np.abs(d[p.level].sum(axis=0)).max())
         new = t * np.exp(d * min(1.0, LONGEST_STEP / max(longest, LONGEST_STEP)))
@@ -145,58 +144,41 @@ def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
     return Solved(t, solver, n_iter, gap)
 
 
-class _Products:
-    """Newton's steps by products with the Hessian: conjugate gradients.
+def _step(
+    p: Problem, f: Floats, margins: Floats, forcing: float, most: int, patience: int
+) -> tuple[Floats, int]:
+    """Newton's step at fitted cells f, and how many products with the Hessian it took.
 
-    Where these crawl, as along thin chains, whose fill-in is low, a sparse
-    factorisation takes their place from then on.
+    By conjugate gradients; where these crawl, as along thin chains, whose fill-in is
+    low, by a sparse factorisation after ``patience`` products.
     """
+    root = np.where(margins > 0.0, margins, 1.0) ** -0.5
+    n_products = 0
 
-    def __init__(self, p: Problem) -> None:
-        self._p, self._patience = p, CRAWLING
+    def times(y: Floats) -> Floats:
+        nonlocal n_products
+        n_products += 1
+        found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
+        return np.asarray(root * found)
 
-    def step(
-        self, f: Floats, margins: Floats, forcing: float, most: int
-    ) -> tuple[Floats, int]:
-        """A step at fitted cells f, and how many products it took."""
-        p, n_products = self._p, 0
-        root = np.where(margins > 0.0, margins, 1.0) ** -0.5
-
-        def times(y: Floats) -> Floats:
-            nonlocal n_products
-            n_products += 1
-            found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
-            return np.asarray(root * found)
-
-        b = root * (p.sums - margins)
-        H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
-        y, n_first = np.zeros(len(b)), min(most, self._patience)
-        if n_first:
-            noise = NOISE * float(np.linalg.norm(root * margins))
-            y, unfinished = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=n_first)
-            if not unfinished or n_products >= most:
-                return root * y, n_products
-        if (solve := _factorised(p, f, root)) is None:
-            self._patience = most
-            return root * y, n_products + 1
-        self._patience = 0
+    b = root * (p.sums - margins)
+    H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
+    noise = NOISE * float(np.linalg.norm(root * margins))
+    y, _ = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=min(most, patience))
+    if patience <= n_products < most:
+        solve = _factorised(p, f, root)
         for _ in range(REFINED):  # undoes the shift
             y = y + solve(b - times(y))
-        return root * y, n_products
+    return root * y, n_products
 
 
-def _factorised(p: Problem, f: Floats, root: Floats) -> Any:
-    """Solver of the Hessian times roots on both sides; None where that fails."""
-    groups = range(len(p.sizes))
-    own = [sp.diags_array(sums) for sums in p.split(p.add(f))]
-    blocks = [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups]
-    R = sp.diags_array(root)
-    H: Any = R @ sp.block_array(blocks) @ R + SHIFT * sp.eye_array(len(root))
+def _factorised(p: Problem, f: Floats, root: Floats) -> Callable[[Floats], Floats]:
+    """Solver of the Hessian times roots on both sides."""
+    A = design(p.of_groups(slice(None)), p.sizes.tolist()) @ sp.diags_array(root)
+    H: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(root))
     how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    try:
-        return spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how).solve
-    except (RuntimeError, MemoryError):
-        return None
+    solver = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
+    return cast("Callable[[Floats], Floats]", solver.solve)
 
 
 class Eliminated:
@@ -225,55 +207,39 @@ class Eliminated:
         blocks: Any = [np.zeros((len(self.d), 0)), *(cross(big, g) for g in others)]
         is_sparse = any(map(sp.issparse, blocks))
         self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
-        S = np.diag(D[self.rest])
-        ends = np.cumsum([0, *(starts[g + 1] - starts[g] for g in others)])
-        places = [slice(*pair) for pair in pairwise(ends)]
-        for (g, at), (h, to) in combinations(zip(others, places, strict=True), 2):
-            S[at, to] = _dense(cross(g, h))
-            S[to, at] = S[at, to].T
-        roots = self._shares(self.d**-0.5)
+        S = np.diag(D[self.rest])  # of which the lower half is used
+        at = {g: slice(*np.searchsorted(self.rest, starts[[g, g + 1]])) for g in others}
+        for g, h in combinations(others, 2):
+            S[at[h], at[g]] = _dense(cross(h, g))
+        roots = self.B * self.d[:, None] ** -0.5
         S -= _dense(roots.T @ roots)
-        diagonal = D[self.rest]
-        self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
-        S *= self.scale[:, None]
-        S *= self.scale
-        wanted = len(S) if rank is None else rank - n_own
-        c, pivots, found, _ = sl.lapack.dpstrf(
-            S, tol=PIVOT if rank is None else 0.0, lower=1
-        )
+        scale = np.where(D[self.rest] > 0.0, D[self.rest], np.inf) ** -0.5
+        S *= scale[:, None] * scale
+        tol = PIVOT if rank is None else 0.0
+        c, pivots, found, _ = sl.lapack.dpstrf(S, tol=tol, lower=1)
+        wanted = int(found) if rank is None else rank - n_own
         k = min(wanted, int(found))
         self.rank = k + n_own
-        self._cholesky = np.tril(c)[:k, :k]
-        self._pivots: Ints = pivots[:k].astype(np.int64) - 1
-        least = float(self._cholesky.diagonal().min(initial=1.0) ** 2)
-        self.least_pivot = least if rank is None or k == wanted else 0.0
-
-    def _shares(self, x: Floats) -> Any:
-        is_dense = isinstance(self.B, np.ndarray)
-        return x[:, None] * self.B if is_dense else sp.diags_array(x) @ self.B
+        least = float(c.diagonal()[:k].min(initial=1.0) ** 2)
+        self.least_pivot = least if k == wanted else 0.0
+        self._root = np.zeros((k, len(S)))
+        half = sl.solve_triangular(c[:k, :k], np.eye(k), lower=True, check_finite=False)
+        self._root[:, pivots[:k].astype(np.int64) - 1] = half
+        self._root *= scale
 
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
-        return sp.csr_array(self._shares(1.0 / self.d))
+        return sp.csr_array(self.B / self.d[:, None])
 
     @cached_property
     def inverse(self) -> Floats:
         """Generalised inverse for the groups that are left."""
-        n, at, half = len(self.rest), self._pivots, self._cholesky
-        if len(half):
-            half = np.tril(sl.lapack.dpotri(half, lower=1)[0])
-        found = np.zeros((n, n))
-        found[np.ix_(at, at)] = half + np.tril(half, -1).T
-        return found * self.scale[:, None] * self.scale
+        return self._root.T @ self._root
 
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
-        scale = self.scale if g.ndim == 1 else self.scale[:, None]
-        y = np.zeros_like(g)
-        z = (scale * g)[self._pivots]
-        y[self._pivots] = sl.cho_solve((self._cholesky, True), z, check_finite=False)
-        return scale * y
+        return self._root.T @ (self._root @ g)
 
     def solve(self, g: Floats) -> Floats:
         """A solution x of H x = g."""
@@ -288,16 +254,18 @@ def _dense(A: Any) -> Floats:
 
 
 # --------------------------------------------------------------- errors of the cells
-def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
+def _settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     """The same fit with a bound on the error of its cells, mended where cuts are weak.
 
-    An estimate where the Hessian is too large to be dense, or its rank is not known.
+    An estimate, from the next step, where the Hessian is too large to be dense; also
+    where its rank is not known.
     """
-    if solved.cell_error is not None:
-        return solved
     f, margins = p.fitted(solved.t)
+    solved = replace(solved, gap=p.gap(margins))
     if not p.is_small:
-        return _estimated(p, solved, f, margins)
+        d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
+        move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
+        return replace(with_error(solved, move), is_bound=False)
     E = Eliminated(*p.pairs(f), rank)
     rounding = rounding_of(float(p.counts.max()))
     if rank is not None and E.least_pivot < WEAK:
@@ -324,13 +292,6 @@ def estimate(solved: Solved, sums: Floats, margins: Floats, starts: Ints) -> Sol
     D = np.where(margins > 0.0, margins, 1.0)
     worst = reach((sums - margins) / D, starts) * math.sqrt(len(D))
     return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
-
-
-def _estimated(p: Problem, solved: Solved, f: Floats, margins: Floats) -> Solved:
-    """The same fit with an estimate of the error of its cells: the next step."""
-    d, _ = _Products(p).step(f, margins, LOOSE, CRAWLING)
-    move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
-    return replace(with_error(solved, move), is_bound=False)
 
 
 def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
@@ -364,8 +325,8 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     for k in range(ROUNDS):
         f, margins = p.fitted(t)
         f = np.maximum(f, 1e-300)
-        own, Q = _heaviest(A, f, rank)
-        K = Q.T @ np.linalg.inv(A[own] @ Q.T)
+        own = _heaviest(A, f, rank)
+        K = np.linalg.pinv(A[own])
         M = A @ K
         M = np.where(np.abs(M - np.rint(M)) < NULL, np.rint(M), M)
         scale = f[own] ** -0.5
@@ -385,22 +346,16 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     return with_error(solved, reach(np.abs(K) @ left, p.starts))
 
 
-def _heaviest(A: Floats, f: Floats, rank: int) -> tuple[list[int], Floats]:
-    """The heaviest cells whose design rows are independent, and what they span.
-
-    As orthonormal rows: those of the first cells span what these do.
-    """
-    order, found = np.argsort(-f, kind="stable"), list[int]()
-    Q = np.zeros((rank, A.shape[1]))
-    for start in range(0, len(order), AT_ONCE):
-        cells, k = order[start : start + AT_ONCE], len(found)
-        W = A[cells]
+def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
+    """The heaviest cells whose design rows are independent."""
+    found, Q = list[int](), np.zeros((rank, A.shape[1]))
+    for cell in np.argsort(-f, kind="stable"):
+        k, row = len(found), A[cell]
+        if k == rank:
+            break
         for _ in range(2):  # once more for what rounding leaves
-            W = W - (W @ Q[:k].T) @ Q[:k]
-        while k < rank and (norm := np.linalg.norm(W, axis=1)).max() > NULL:
-            at = int((norm > NULL).argmax())
-            Q[k] = W[at] / norm[at]
-            W = W - np.outer(W @ Q[k], Q[k])
-            found.append(int(cells[at]))
-            k += 1
-    return found, Q
+            row = row - Q[:k].T @ (Q[:k] @ row)
+        if (norm := np.linalg.norm(row)) > NULL:
+            Q[k] = row / norm
+            found.append(int(cell))
+    return found
