@@ -27,14 +27,13 @@ from a1gm._base.types import Floats
 from a1gm._kernel import kernel, threads_for
 from a1gm._solve.cell_error import CELLS_RIGHT
 from a1gm.tensor.known import n_parameters, whole_rank
-from a1gm.tensor.problem import MOST_DENSE, PATIENCE, Levels, Problem, gap_of
+from a1gm.tensor.problem import MOST_DENSE, PATIENCE, Levels, Problem, gap_of, reach
 from a1gm.tensor.read import Cells
 from a1gm.tensor.solve import (
     WEAK,
     Eliminated,
     Solved,
     error_left,
-    estimate,
     rounding_of,
     with_error,
 )
@@ -80,7 +79,8 @@ def fit_array(
         rounding = rounding_of(cells.numbers.size / min(sizes))
         solved = with_error(solved, error_left(E, p.sums - margins, rounding))
     else:
-        solved = estimate(solved, p.sums, margins, p.starts)
+        worst = reach((p.sums - margins) / margins, p.starts) * math.sqrt(len(margins))
+        solved = replace(with_error(solved, worst), is_bound=False)
     return solved if solved.cell_error <= CELLS_RIGHT else None
 
 

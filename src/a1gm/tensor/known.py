@@ -33,7 +33,6 @@ from a1gm.tensor.problem import DENSE, Margin, Problem, design, distinct_rows, r
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
-AT_ONCE = 1 << 12  # design rows
 MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
 MOST_NUMBERS = 1 << 20  # in all of them together
@@ -85,9 +84,9 @@ def contract(columns: Tuples, sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
 class Span:
     """Row space of a design: the rows that its null vectors leave.
 
-    Those of a small design are found modulo a prime below 2**31, in random combinations
-    of its rows; a rank drops there with a probability of less than rank / 2**30, and
-    then a cell stays missing that could be known. Those of a large one are three
+    Those of a small design are found modulo a prime below 2**31; a rank drops there
+    with a probability of less than rank / 2**30, and then a cell stays missing that
+    could be known. Those of a large one are three
     random ones: a row outside is missed with probability 0, and products are rounding,
     or of order 1; a row between counts as outside. Its rank is not known.
     """
@@ -110,13 +109,13 @@ class Span:
 
 
 def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
-    """Null vectors of a design modulo a prime, as columns, and its rank."""
+    """Null vectors of a design modulo a prime, as columns, and its rank.
+
+    By Cauchy and Binet, a random diagonal between A' and A keeps the rank of A.
+    """
     n = A.shape[1]
-    R = np.zeros((n, n), np.int64)
-    for start in range(0, A.shape[0], AT_ONCE):
-        some = A[start : start + AT_ONCE]
-        R += (some.T @ random.integers(PRIME, size=(some.shape[0], n))).T % PRIME
-    R %= PRIME
+    w = random.integers(PRIME, size=A.shape[0])
+    R = (A.T @ A.multiply(w[:, None])).toarray() % PRIME
     pivots: list[int] = []
     for col in range(n):
         r = len(pivots)

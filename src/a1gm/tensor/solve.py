@@ -35,7 +35,6 @@ LOOSE = 1e-3  # share of a residual that an estimate of errors may leave
 SAFELY = 4.0  # times as large as found, where errors are an estimate
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-TRUSTED = 1e-8  # a pivot that is not only rounding
 MOST_WORK = 1 << 31  # multiplications of an elimination in the design
 ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
@@ -65,9 +64,7 @@ def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter)
-    if found is None:
-        found = _settle(p, _iterate(p, tol, max_iter), rank, tol)
+    found = _two_groups(p, tol, max_iter) or _iterate(p, rank, tol, max_iter)
     return replace(found, exponent=p.exponent)
 
 
@@ -116,13 +113,12 @@ def _is_whole(p: Problem, g: int) -> bool:
     return len(np.unique(keys)) == int(counts[0])
 
 
-def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
+def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Scale; where that is slow, take Newton's steps."""
-    t, n_iter, margins = p.scale(tol, max_iter)
-    gap = p.gap(margins)
+    t, n_iter, _ = p.scale(tol, max_iter)
+    f, margins = p.fitted(t)
+    gap, patience = p.gap(margins), CRAWLING
     solver: Solver = "scaling" if gap <= tol else "newton"
-    f, _ = p.fitted(t) if gap > tol else (t, None)
-    patience = CRAWLING
     while gap > tol and n_iter < max_iter:
         if p.is_small:
             d, used = Eliminated(*p.pairs(f)).solve(p.sums - margins), 1
@@ -132,16 +128,16 @@ def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
             if used >= patience:
                 patience = 0
         n_iter += used
-        longest = float(np.abs(d[p.level].sum(axis=0)).max())
-        new = t * np.exp(d * min(1.0, LONGEST_STEP / max(longest, LONGEST_STEP)))
-        f, margins = p.fitted(new)
-        before, gap = gap, p.gap(margins)
-        if not gap < math.inf:
+        move = float(np.abs(d[p.level].sum(axis=0)).max())
+        new = t * np.exp(d * min(1.0, LONGEST_STEP / max(move, LONGEST_STEP)))
+        of_new = p.fitted(new)
+        before, gap_of_new = gap, p.gap(of_new[1])
+        if not gap_of_new < math.inf:
             break
-        t = new
+        t, gap, (f, margins) = new, gap_of_new, of_new
         if gap < NEARLY and gap > 0.5 * before:
             break
-    return Solved(t, solver, n_iter, gap)
+    return _settle(p, Solved(t, solver, n_iter, gap), f, margins, rank, tol)
 
 
 def _step(
@@ -186,8 +182,7 @@ class Eliminated:
 
     ``D`` are the sums of fitted cells by level, ``cross(g, h)`` those by two groups,
     sparse or not. Null directions are pinned by a Cholesky factorisation with pivoting
-    that stops at the rank: at that of the design if it is known, else where pivots
-    vanish.
+    that stops where pivots vanish, or at the rank of the design if it is known.
     """
 
     def __init__(
@@ -215,8 +210,7 @@ class Eliminated:
         S -= _dense(roots.T @ roots)
         scale = np.where(D[self.rest] > 0.0, D[self.rest], np.inf) ** -0.5
         S *= scale[:, None] * scale
-        tol = PIVOT if rank is None else 0.0
-        c, pivots, found, _ = sl.lapack.dpstrf(S, tol=tol, lower=1)
+        c, pivots, found, _ = sl.lapack.dpstrf(S, tol=PIVOT, lower=1)
         wanted = int(found) if rank is None else rank - n_own
         k = min(wanted, int(found))
         self.rank = k + n_own
@@ -254,14 +248,14 @@ def _dense(A: Any) -> Floats:
 
 
 # --------------------------------------------------------------- errors of the cells
-def _settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
+def _settle(
+    p: Problem, solved: Solved, f: Floats, margins: Floats, rank: int | None, tol: float
+) -> Solved:
     """The same fit with a bound on the error of its cells, mended where cuts are weak.
 
     An estimate, from the next step, where the Hessian is too large to be dense; also
     where its rank is not known.
     """
-    f, margins = p.fitted(solved.t)
-    solved = replace(solved, gap=p.gap(margins))
     if not p.is_small:
         d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
         move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
@@ -271,8 +265,8 @@ def _settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
     if rank is not None and E.least_pivot < WEAK:
         if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
             return _mended(p, solved, rank, rounding)
-        if E.least_pivot < TRUSTED:
-            return replace(solved, cell_error=math.inf)
+        if E.least_pivot == 0.0:  # of which no bound is known
+            return solved
     t = solved.t * np.exp(E.solve(p.sums - margins))
     _, new = p.fitted(t)
     if p.gap(new) <= max(solved.gap, tol):
@@ -285,13 +279,6 @@ def with_error(solved: Solved, worst: float) -> Solved:
     """The same fit with the error of its cells, by that of their logarithms."""
     error = worst / (1.0 - worst) if worst < 0.5 else math.inf
     return replace(solved, cell_error=max(error, solved.gap))
-
-
-def estimate(solved: Solved, sums: Floats, margins: Floats, starts: Ints) -> Solved:
-    """The same fit with an estimate of the error of cells of about the same size."""
-    D = np.where(margins > 0.0, margins, 1.0)
-    worst = reach((sums - margins) / D, starts) * math.sqrt(len(D))
-    return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
 
 
 def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
