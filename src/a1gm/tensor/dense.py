@@ -90,7 +90,7 @@ def _whole_fibres(cells: Cells) -> Floats | None:
     if len(outer) < 2 or seen.pattern_of_row is None:
         return None
     n = np.bitwise_count(seen.keys).sum(axis=1)
-    if not np.isin(n, (0, length)).all():
+    if (n % length).any():
         return None
     sums = np.where(n[seen.pattern_of_row] > 0, seen.sum_of_row, np.nan)
     return sums.reshape(outer)

@@ -88,28 +88,31 @@ class Span:
     with a probability of less than rank / 2**30, and then a cell stays missing that
     could be known. Those of a large one are three
     random ones: a row outside is missed with probability 0, and products are rounding,
-    or of order 1; a row between counts as outside. Its rank is not known.
+    or of order 1; a row between counts as outside. ``n_free`` are the null directions
+    of columns with rows, None where they are not known.
     """
 
-    rank: int | None = None
+    n_free: int | None = None
 
     def __init__(self, A: Any) -> None:
         random = np.random.default_rng(0)
         if A.shape[1] <= MOST_EXACT:
-            self._null, self.rank = _null_space(A, random)
+            self._null = _null_space(A, random)
+            n_empty = A.shape[1] - len(np.unique(A.indices))
+            self.n_free = self._null.shape[1] - n_empty
         else:
             self._null = np.stack([_null_vector(A, random) for _ in range(3)], axis=1)
 
     def has(self, A: Any) -> Bools:
         """Whether rows are in it."""
         off = A @ self._null
-        if self.rank is not None:
+        if self.n_free is not None:
             off %= PRIME
         return np.asarray(np.abs(off).max(axis=1, initial=0) <= NULL)
 
 
-def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
-    """Null vectors of a design modulo a prime, as columns, and its rank.
+def _null_space(A: Any, random: np.random.Generator) -> Ints:
+    """Null vectors of a design modulo a prime, as columns.
 
     By Cauchy and Binet, a random diagonal between A' and A keeps the rank of A.
     """
@@ -131,7 +134,7 @@ def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
     null = np.zeros((n, len(free)), np.int64)
     null[free, np.arange(len(free))] = 1
     null[pivots] = -R[: len(pivots), free]
-    return null, len(pivots)
+    return null
 
 
 def _null_vector(A: Any, random: np.random.Generator) -> Floats:
@@ -260,13 +263,9 @@ class Known:
     @cached_property
     def rank(self) -> int | None:
         """Rank of the design of the cells that stay; None where it is not known."""
-        if self._whole_rank is not None or self._span.rank is None:
+        if self._whole_rank is not None or self._span.n_free is None:
             return self._whole_rank
-        # Ties of levels count, too: each joins two classes of the levels with cells.
-        has_cells = self.stay.counts > 0.0
-        parts = zip(self._labels, self.problem.split(has_cells), strict=True)
-        n_classes = sum(len(np.unique(label[has])) for label, has in parts)
-        return self._span.rank + int(has_cells.sum()) - n_classes
+        return int((self.stay.counts > 0.0).sum()) - self._span.n_free
 
 
 def _can_vanish(A: Any, Z: Any) -> Bools:

@@ -161,7 +161,8 @@ class Problem:
 
     def add(self, values: Floats) -> Floats:
         """Sums of values of the cells by level."""
-        return self._fit(values, np.ones(int(self.starts[-1])))[1]
+        ones = np.ones(int(self.starts[-1]))
+        return replace(self, v=values).fitted(ones)[1]
 
     def pairs(self, f: Floats) -> tuple[Floats, Callable[[int, int], Any], Ints]:
         """Sums of values by level and by two groups, and where groups start."""
@@ -185,16 +186,11 @@ class Problem:
         """Threads for a pass over the cells."""
         return threads_for(len(self.level) * len(self.s), self.n_threads)
 
-    def _fit(self, v: Floats | None, t: Floats) -> tuple[Floats, Floats]:
-        """Values of cells times factors, and their sums by level."""
-        found: tuple[Floats, Floats] = kernel.fit_cells(
-            self.level, self.step, self.starts, v, t, self.threads
-        )
-        return found
-
     def fitted(self, t: Floats) -> tuple[Floats, Floats]:
         """The fitted cells of factors, and their sums by level."""
-        return self._fit(self.v, t)
+        where = self.level, self.step, self.starts, self.v
+        found: tuple[Floats, Floats] = kernel.fit_cells(*where, t, self.threads)
+        return found
 
     def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
         """Factors, sweeps that they took, and the sums of fitted cells by level.

@@ -129,14 +129,12 @@ def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
                 patience = 0
         n_iter += used
         move = float(np.abs(d[p.level].sum(axis=0)).max())
-        new = t * np.exp(d * min(1.0, LONGEST_STEP / max(move, LONGEST_STEP)))
+        new = t * np.exp(d * (LONGEST_STEP / max(move, LONGEST_STEP)))
         of_new = p.fitted(new)
-        before, gap_of_new = gap, p.gap(of_new[1])
-        if not gap_of_new < math.inf:
+        after, most = p.gap(of_new[1]), 0.5 * gap if gap < NEARLY else math.inf
+        if not after < most:
             break
-        t, gap, (f, margins) = new, gap_of_new, of_new
-        if gap < NEARLY and gap > 0.5 * before:
-            break
+        t, gap, (f, margins) = new, after, of_new
     return _settle(p, Solved(t, solver, n_iter, gap), f, margins, rank, tol)
 
 
