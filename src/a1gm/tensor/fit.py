@@ -25,12 +25,11 @@ from a1gm.exceptions import (
     parts_of,
     separated,
 )
-from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.solve import Solved, solve
+from a1gm.tensor.solve import Solved, fit_array, solve
 
 
 def fit_tensor(

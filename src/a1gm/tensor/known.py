@@ -63,7 +63,7 @@ def contract(columns: Tuples, sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
         columns = [label[c] for label, c in zip(labels, columns, strict=True)]
     cells, _ = distinct_rows(columns, sizes)
     quiet, g = 0, len(sizes) - 1
-    while quiet < len(sizes) and len(cells[0]):
+    while quiet < len(sizes):
         quiet += 1
         others = [cells[g] * 0, *cells[:g], *cells[g + 1 :]]
         key = row_keys(others, [1, *sizes[:g], *sizes[g + 1 :]])

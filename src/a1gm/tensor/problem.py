@@ -8,9 +8,9 @@ by every level are those of the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,10 +163,6 @@ class Problem:
         """Sums of values of the cells by level."""
         ones = np.ones(int(self.starts[-1]))
         return replace(self, v=values).fitted(ones)[1]
-
-    def pairs(self, f: Floats) -> tuple[Floats, Callable[[int, int], Any], Ints]:
-        """Sums of values by level and by two groups, and where groups start."""
-        return self.add(f), partial(self.cross, f), self.starts
 
     def cross(self, f: Floats, g: int, h: int) -> Any:
         """Sums of values of the cells by the levels of two groups together."""

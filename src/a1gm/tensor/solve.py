@@ -1,16 +1,24 @@
-"""From a problem to factors: two groups, scaling, Newton; bounds on their cells.
+"""From a table to factors: two groups, scaling, Newton; bounds on their cells.
 
 Parts of a table that hang together by tiny cells can have right margins and wrong
 cells between them: rounding of large sums hides the small ones. There the cells
 themselves are fitted, not their sums.
+
+Large arrays are not listed. Where every margin is a set of modes, the cells are scaled
+as they lie, missing ones with weight 0. Rank 1 needs the bits of the holes alone: the
+pass of two ways over the fibres along the last mode gives their sums, those of the last
+mode's levels, and one bit per cell. In a sweep, the bits turn the last factor into a
+number per fibre, the other modes are scaled on the table of fibres, and the bits turn
+the fibres back into sums of the last mode's levels. All of it is proved, or left to the
+list of cells: that positive cells decide all others, the certificate, the bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any, cast
 
@@ -20,10 +28,23 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from a1gm._api.fit import FitOptions, fit_rows
-from a1gm._base.types import Floats, Ints, Solver
-from a1gm._kernel import kernel
+from a1gm._base.types import Floats, Solver
+from a1gm._kernel import kernel, threads_for
+from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.tensor.problem import Problem, design, reach, row_keys
+from a1gm._solve.cell_error import CELLS_RIGHT
+from a1gm.tensor.known import n_parameters, whole_rank
+from a1gm.tensor.problem import (
+    MOST_DENSE,
+    PATIENCE,
+    Levels,
+    Problem,
+    design,
+    gap_of,
+    reach,
+    row_keys,
+)
+from a1gm.tensor.read import Cells
 
 LONGEST_STEP = 2.0  # of the logarithm of a cell
 CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
@@ -40,6 +61,9 @@ ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
 ALMOST = 1e-6  # a move from which on rounds that no longer help end
+EVEN = 1e5  # largest ratio of cells of about the same size
+INNER = 2  # sweeps over the table of fibres for one over the bits
+PLAIN = 1e80  # sums up to this, and from its inverse on, need no other unit
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,7 @@ def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     solver: Solver = "scaling" if gap <= tol else "newton"
     while gap > tol and n_iter < max_iter:
         if p.is_small:
-            d, used = Eliminated(*p.pairs(f)).solve(p.sums - margins), 1
+            d, used = Eliminated(p, f, margins).solve(p.sums - margins), 1
         else:
             forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
             d, used = _step(p, f, margins, forcing, max_iter - n_iter, patience)
@@ -178,32 +202,30 @@ def _factorised(p: Problem, f: Floats, root: Floats) -> Callable[[Floats], Float
 class Eliminated:
     """The Hessian with its largest group eliminated, and a generalised inverse.
 
-    ``D`` are the sums of fitted cells by level, ``cross(g, h)`` those by two groups,
-    sparse or not. Null directions are pinned by a Cholesky factorisation with pivoting
-    that stops where pivots vanish, or at the rank of the design if it is known.
+    ``D`` are the sums of the fitted cells f by level. Null directions are pinned by a
+    Cholesky factorisation with pivoting that stops where pivots vanish, or at the rank
+    of the design if it is known.
     """
 
-    def __init__(
-        self,
-        D: Floats,
-        cross: Callable[[int, int], Any],
-        starts: Ints,
-        rank: int | None = None,
-    ) -> None:
-        self.D, self.starts = D, starts
+    def __init__(self, p: Any, f: Any, D: Floats, rank: int | None = None) -> None:
+        self.D, self.starts = D, p.starts
+        starts = p.starts
         big = int(np.argmax(np.diff(starts)))
         others = [g for g in range(len(starts) - 1) if g != big]
         self.own = slice(int(starts[big]), int(starts[big + 1]))
         self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
         n_own = int((D[self.own] > 0.0).sum())
         self.d = np.where(D[self.own] > 0.0, D[self.own], 1.0)
-        blocks: Any = [np.zeros((len(self.d), 0)), *(cross(big, g) for g in others)]
+        blocks: Any = [
+            np.zeros((len(self.d), 0)),
+            *(p.cross(f, big, g) for g in others),
+        ]
         is_sparse = any(map(sp.issparse, blocks))
         self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
         S = np.diag(D[self.rest])  # of which the lower half is used
         at = {g: slice(*np.searchsorted(self.rest, starts[[g, g + 1]])) for g in others}
         for g, h in combinations(others, 2):
-            S[at[h], at[g]] = _dense(cross(h, g))
+            S[at[h], at[g]] = _dense(p.cross(f, h, g))
         roots = self.B * self.d[:, None] ** -0.5
         S -= _dense(roots.T @ roots)
         scale = np.where(D[self.rest] > 0.0, D[self.rest], np.inf) ** -0.5
@@ -258,7 +280,7 @@ def _settle(
         d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
         move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
         return replace(with_error(solved, move), is_bound=False)
-    E = Eliminated(*p.pairs(f), rank)
+    E = Eliminated(p, f, margins, rank)
     rounding = rounding_of(float(p.counts.max()))
     if rank is not None and E.least_pivot < WEAK:
         if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
@@ -344,3 +366,160 @@ def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
             Q[k] = row / norm
             found.append(int(cell))
     return found
+
+
+# --------------------------------------------------------------------- large arrays
+def fit_array(
+    cells: Cells, levels: Sequence[Levels], options: FitOptions
+) -> Solved | None:
+    """The optimum of an array; None where the list of its cells decides.
+
+    That is where the list gets a bound: margins of single modes beside others may be
+    whole, two margins are a table of two ways, and few levels a dense Hessian.
+    """
+    groups, sizes = [own.margin for own in levels], [own.size for own in levels]
+    is_rank_1 = 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1
+    is_small = sum(sizes) - max(sizes) <= MOST_DENSE
+    if not is_rank_1 and (is_small or len(groups) == 2 or min(map(len, groups)) == 1):
+        return None
+    if is_rank_1 and (fibres := _whole_fibres(cells)) is not None:
+        small = Cells(None, fibres, fibres.shape, n_threads=cells.n_threads)
+        if found := fit_array(small, levels[:-1], options):
+            last = cells.fibres.col_sums / cells.fibres.col_sums.sum()
+            t = np.concatenate([found.t, last])
+            found = replace(found, t=t, rank=n_parameters(groups, cells.shape))
+        return found
+    rank = whole_rank(cells, groups)
+    if rank is None or not (is_small or _are_even(cells.numbers)):
+        return None
+    if len(cells.shape) == 2:
+        return _two_modes(cells, options, rank)
+    p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
+    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
+        return None
+    t, n_iter, margins = p.scale(options.tol, options.max_iter)
+    solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums), rank=rank)
+    if solved.gap > options.tol:
+        return None
+    if is_small:
+        E = Eliminated(p, p.found, margins, rank)
+        if E.least_pivot < WEAK:
+            return None
+        rounding = rounding_of(cells.numbers.size / min(sizes))
+        solved = with_error(solved, error_left(E, p.sums - margins, rounding))
+    else:
+        worst = reach((p.sums - margins) / margins, p.starts) * math.sqrt(len(margins))
+        solved = replace(with_error(solved, worst), is_bound=False)
+    return solved if solved.cell_error <= CELLS_RIGHT else None
+
+
+def _two_modes(cells: Cells, options: FitOptions, rank: int) -> Solved | None:
+    """The optimum of an array by the engine of two ways."""
+    options = replace(options, on_undetermined="ignore")
+    fit = fit_rows(table_of(cells.numbers), options, policy=None)
+    t = np.concatenate([fit.row_factor[:], fit.col_factor])
+    error = max(fit.cell_error, fit.certificate)
+    solved = Solved(t, fit.solver, fit.n_iter, fit.certificate, error, rank=rank)
+    return solved if error <= CELLS_RIGHT else None
+
+
+def _whole_fibres(cells: Cells) -> Floats | None:
+    """Sums of the fibres along the last mode, if no hole touches it."""
+    seen, (*outer, length) = cells.fibres, cells.shape
+    if len(outer) < 2 or seen.pattern_of_row is None:
+        return None
+    n = np.bitwise_count(seen.keys).sum(axis=1)
+    if (n % length).any():
+        return None
+    sums = np.where(n[seen.pattern_of_row] > 0, seen.sum_of_row, np.nan)
+    return sums.reshape(outer)
+
+
+def _fibres(cells: Cells, levels: Sequence[Levels]) -> Problem:
+    """The problem of all cells of an array, of weight 0 where they are missing."""
+    n = len(cells.shape)
+    first = np.indices((*cells.shape[:-1], 1), np.int64).reshape(n, -1)
+    step = np.array([int(n - 1 in own.margin) for own in levels])
+    seen = ~np.isnan(cells.numbers)
+    s, v = np.where(seen, cells.numbers, 0.0).ravel(), seen.ravel().astype(np.float64)
+    return Problem.of(levels, first, s=s, v=v, step=step, n_threads=cells.n_threads)
+
+
+def _are_even(T: Floats) -> bool:
+    """Whether the positive cells are of about the same size: no cut is weak."""
+    least = float(np.min(T, where=T > 0.0, initial=np.inf))
+    return float(np.nanmax(T)) <= EVEN * least
+
+
+class _Bits:
+    """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
+
+    def __init__(self, cells: Cells) -> None:
+        seen, (*self.outer, self.length) = cells.fibres, cells.shape
+        of_row = seen.pattern_of_row
+        self.bits = seen.keys if of_row is None else seen.keys[of_row]
+        self.threads = threads_for(cells.numbers.size, cells.n_threads)
+        self.starts = np.cumsum([0, *cells.shape])
+        fibres = seen.sum_of_row.reshape(self.outer)
+        self.sums = np.concatenate([*self._margins(fibres), seen.col_sums])
+
+    def _margins(self, table: Floats) -> list[Floats]:
+        """Sums of a table of fibres by the levels of each mode."""
+        return [_margin(table, mode) for mode in range(table.ndim)]
+
+    def _collect(self, weights: Floats, n: int, inner: int) -> Floats:
+        """Sums of weights by the last mode's levels and n levels of another mode."""
+        found: Floats = kernel.collect_bits(
+            self.bits, np.ravel(weights), self.length, n, inner, self.threads
+        )
+        return found.reshape(n, -1)
+
+    def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
+        """Factors, sweeps that they took, and the sums of fitted cells by level."""
+        sums = np.split(self.sums, self.starts[1:-1])
+        t = [own / own.sum() for own in sums]
+        outer = range(len(self.outer))
+        reached = self._reach(t[-1])
+        for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
+            for mode in INNER * [*outer]:
+                t[mode] = sums[mode] / _contracted(reached, t, mode)
+            weights = reduce(np.multiply.outer, t[:-1])
+            collected = self._collect(weights, 1, weights.size)[0]
+            t[-1] = sums[-1] / collected
+            reached = self._reach(t[-1])
+            fitted = reached * weights
+            margins = np.concatenate([*self._margins(fitted), t[-1] * collected])
+            if gap_of(margins, self.sums) <= tol:
+                break
+        self.found = fitted, weights, t[-1]
+        return np.concatenate(t), n_sweeps, margins
+
+    def _reach(self, last: Floats) -> Floats:
+        """Sums of factors of the last mode over the observed cells of each fibre."""
+        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
+        return found.reshape(self.outer)
+
+    def cross(self, found: Any, g: int, h: int) -> Floats:
+        """Sums of the cells that were fitted by the levels of two modes together."""
+        if g > h:
+            return self.cross(found, h, g).T
+        fitted, weights, last = found
+        if h < fitted.ndim:
+            return _margin(fitted, g, h)
+        inner = math.prod(self.outer[g + 1 :])
+        sums: Floats = self._collect(weights, self.outer[g], inner) * last
+        return sums
+
+
+def _margin(table: Floats, *modes: int) -> Floats:
+    """Sums of a table by the levels of modes."""
+    found: Floats = table.sum(axis=tuple(set(range(table.ndim)) - set(modes)))
+    return found
+
+
+def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:
+    """Sums over the table of fibres times the factors of all other modes."""
+    for k in reversed(range(reached.ndim)):
+        if k != mode:
+            reached = np.tensordot(reached, t[k], axes=(k, 0))
+    return reached

@@ -56,8 +56,7 @@ class TensorUncertainty(GoodnessOfFit):
                 "the levels of these margins. Fit fewer levels, or margins of fewer "
                 "modes."
             )
-        f, _ = p.fitted(fit._found.t)
-        self._hessian = Eliminated(*p.pairs(f), fit._known.rank)
+        self._hessian = Eliminated(p, *p.fitted(fit._found.t), fit._known.rank)
         if fit._known.rank is not None and self._hessian.least_pivot < PIVOT:
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
