@@ -25,12 +25,11 @@ from a1gm.exceptions import (
     parts_of,
     separated,
 )
-from a1gm.tensor.dense import fit_array
 from a1gm.tensor.known import MOST_EXACT, Known, whole_rank
 from a1gm.tensor.problem import Levels
 from a1gm.tensor.read import Cells, margins_of, read_cells
 from a1gm.tensor.result import MOST_CELLS, TensorFit
-from a1gm.tensor.solve import settle, solve
+from a1gm.tensor.solve import fit_array, solve
 
 
 def fit_tensor(
@@ -107,8 +106,7 @@ def fit_cells(
             is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
             rank = whole_rank(cells, groups) if is_large else None
             known = Known(problem, rank)
-            solved = solve(known.stay, options.tol, options.max_iter)
-            solved = settle(known.stay, solved, known.rank, options.tol)
+            solved = solve(known.stay, known.rank, options.tol, options.max_iter)
             solved = replace(solved, rank=rank)
     how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
     fit = TensorFit(cells, levels, solved, known, long, **how)

@@ -33,7 +33,6 @@ from a1gm.tensor.problem import DENSE, Margin, Problem, design, distinct_rows, r
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
-AT_ONCE = 1 << 12  # design rows
 MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
 MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
 MOST_NUMBERS = 1 << 20  # in all of them together
@@ -64,7 +63,7 @@ def contract(columns: Tuples, sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
         columns = [label[c] for label, c in zip(labels, columns, strict=True)]
     cells, _ = distinct_rows(columns, sizes)
     quiet, g = 0, len(sizes) - 1
-    while quiet < len(sizes) and len(cells[0]):
+    while quiet < len(sizes):
         quiet += 1
         others = [cells[g] * 0, *cells[:g], *cells[g + 1 :]]
         key = row_keys(others, [1, *sizes[:g], *sizes[g + 1 :]])
@@ -85,38 +84,41 @@ def contract(columns: Tuples, sizes: Sequence[int]) -> tuple[Tuples, Tuples]:
 class Span:
     """Row space of a design: the rows that its null vectors leave.
 
-    Those of a small design are found modulo a prime below 2**31, in random combinations
-    of its rows; a rank drops there with a probability of less than rank / 2**30, and
-    then a cell stays missing that could be known. Those of a large one are three
+    Those of a small design are found modulo a prime below 2**31; a rank drops there
+    with a probability of less than rank / 2**30, and then a cell stays missing that
+    could be known. Those of a large one are three
     random ones: a row outside is missed with probability 0, and products are rounding,
-    or of order 1; a row between counts as outside. Its rank is not known.
+    or of order 1; a row between counts as outside. ``n_free`` are the null directions
+    of columns with rows, None where they are not known.
     """
 
-    rank: int | None = None
+    n_free: int | None = None
 
     def __init__(self, A: Any) -> None:
         random = np.random.default_rng(0)
         if A.shape[1] <= MOST_EXACT:
-            self._null, self.rank = _null_space(A, random)
+            self._null = _null_space(A, random)
+            n_empty = A.shape[1] - len(np.unique(A.indices))
+            self.n_free = self._null.shape[1] - n_empty
         else:
             self._null = np.stack([_null_vector(A, random) for _ in range(3)], axis=1)
 
     def has(self, A: Any) -> Bools:
         """Whether rows are in it."""
         off = A @ self._null
-        if self.rank is not None:
+        if self.n_free is not None:
             off %= PRIME
         return np.asarray(np.abs(off).max(axis=1, initial=0) <= NULL)
 
 
-def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
-    """Null vectors of a design modulo a prime, as columns, and its rank."""
+def _null_space(A: Any, random: np.random.Generator) -> Ints:
+    """Null vectors of a design modulo a prime, as columns.
+
+    By Cauchy and Binet, a random diagonal between A' and A keeps the rank of A.
+    """
     n = A.shape[1]
-    R = np.zeros((n, n), np.int64)
-    for start in range(0, A.shape[0], AT_ONCE):
-        some = A[start : start + AT_ONCE]
-        R += (some.T @ random.integers(PRIME, size=(some.shape[0], n))).T % PRIME
-    R %= PRIME
+    w = random.integers(PRIME, size=A.shape[0])
+    R = (A.T @ A.multiply(w[:, None])).toarray() % PRIME
     pivots: list[int] = []
     for col in range(n):
         r = len(pivots)
@@ -132,7 +134,7 @@ def _null_space(A: Any, random: np.random.Generator) -> tuple[Ints, int]:
     null = np.zeros((n, len(free)), np.int64)
     null[free, np.arange(len(free))] = 1
     null[pivots] = -R[: len(pivots), free]
-    return null, len(pivots)
+    return null
 
 
 def _null_vector(A: Any, random: np.random.Generator) -> Floats:
@@ -261,13 +263,9 @@ class Known:
     @cached_property
     def rank(self) -> int | None:
         """Rank of the design of the cells that stay; None where it is not known."""
-        if self._whole_rank is not None or self._span.rank is None:
+        if self._whole_rank is not None or self._span.n_free is None:
             return self._whole_rank
-        # Ties of levels count, too: each joins two classes of the levels with cells.
-        has_cells = self.stay.counts > 0.0
-        parts = zip(self._labels, self.problem.split(has_cells), strict=True)
-        n_classes = sum(len(np.unique(label[has])) for label, has in parts)
-        return self._span.rank + int(has_cells.sum()) - n_classes
+        return int((self.stay.counts > 0.0).sum()) - self._span.n_free
 
 
 def _can_vanish(A: Any, Z: Any) -> Bools:
@@ -290,24 +288,23 @@ def _can_vanish(A: Any, Z: Any) -> Bools:
 
 
 # --------------------------------------------------------- tables that are known whole
-def whole_rank(
-    cells: Any, groups: Sequence[Margin], bits: Words | None = None
-) -> int | None:
+def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
     """Rank of the design, if cubes of positive cells decide every cell of a table.
 
-    ``bits`` are the positive cells, a row per fibre along the last mode. No margin has
-    all modes of a cube, so the logarithm of a corner is an alternating sum of those of
-    its other corners. A fibre that shares a level of the last mode with the others of a
-    cube gets all levels that those have. None where cubes prove nothing: then the
-    design decides.
+    No margin has all modes of a cube, so the logarithm of a corner is an alternating
+    sum of those of its other corners. A fibre along the last mode that shares a level
+    with the others of a cube gets all levels that those have. None where cubes prove
+    nothing: then the design decides.
     """
     *outer, last = shape = cells.shape
-    if bits is None:
-        if math.prod(shape) > DENSE * len(cells.values):
-            return None
+    if cells.positions is None:
+        bits = _positive_bits(cells)
+    elif math.prod(shape) <= DENSE * len(cells.values):
         positive = np.zeros(shape, bool)
         positive[cells.index] = cells.values > 0.0
         bits = pack_bits(positive.reshape(-1, last))
+    else:
+        return None
     # Words first: NumPy is slow along short rows.
     known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
     every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
@@ -329,6 +326,15 @@ def whole_rank(
             moved *= np.bitwise_or.reduce(known & moved, axis=0) != 0
         known = known | moved
     return None
+
+
+def _positive_bits(cells: Any) -> Words:
+    """Which cells of an array are positive, a row per fibre along the last mode."""
+    seen = cells.fibres
+    if seen.pattern_of_row is None:
+        kept: Words = seen.keys if seen.positive is None else seen.positive
+        return kept
+    return pack_bits((cells.numbers > 0.0).reshape(-1, cells.shape[-1]))
 
 
 def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:

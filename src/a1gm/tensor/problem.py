@@ -8,9 +8,9 @@ by every level are those of the observed ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from a1gm.exceptions import TableTooLargeError
 Margin = tuple[int, ...]
 DENSE = 4  # combinations per cell up to which two groups are a dense table
 MOST_DENSE = 700  # levels beside the largest group up to which the Hessian is dense
+PATIENCE = 60  # sweeps that scaling may need before Newton takes over
 MOST_MODES = 32
 MOST_LEVELS = 2**31 - 1  # of all margins together: the kernel counts in 32 bits
 
@@ -115,6 +116,7 @@ class Problem:
     n_threads: int | None = None
     exponent: int = 0  # of two, of the factors' unit
     unit: int = 0  # of s, as a power of two
+    step: Ints | None = None  # of levels along the fibres of an array, 0 or 1 by group
 
     @classmethod
     def of(cls, levels: Sequence[Levels], index: Any, **more: Any) -> Problem:
@@ -159,14 +161,8 @@ class Problem:
 
     def add(self, values: Floats) -> Floats:
         """Sums of values of the cells by level."""
-        found = np.zeros(int(self.starts[-1]))
-        for row in self.level:
-            found += weighted_counts(row, values, len(found))
-        return found
-
-    def pairs(self, f: Floats) -> tuple[Floats, Callable[[int, int], Any], Ints]:
-        """Sums of values by level and by two groups, and where groups start."""
-        return self.add(f), partial(self.cross, f), self.starts
+        ones = np.ones(int(self.starts[-1]))
+        return replace(self, v=values).fitted(ones)[1]
 
     def cross(self, f: Floats, g: int, h: int) -> Any:
         """Sums of values of the cells by the levels of two groups together."""
@@ -184,14 +180,24 @@ class Problem:
     @property
     def threads(self) -> int:
         """Threads for a pass over the cells."""
-        return threads_for(self.level.size, self.n_threads)
+        return threads_for(len(self.level) * len(self.s), self.n_threads)
 
     def fitted(self, t: Floats) -> tuple[Floats, Floats]:
         """The fitted cells of factors, and their sums by level."""
-        found: tuple[Floats, Floats] = kernel.fit_cells(
-            self.level, None, self.starts, self.v, t, self.threads
-        )
+        where = self.level, self.step, self.starts, self.v
+        found: tuple[Floats, Floats] = kernel.fit_cells(*where, t, self.threads)
         return found
+
+    def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
+        """Factors, sweeps that they took, and the sums of fitted cells by level.
+
+        Scaling stops where its measured rate predicts too many sweeps.
+        """
+        t = (self.sums > 0.0).astype(np.float64)
+        where = self.level, self.step, self.starts, self.v, self.sums
+        how = tol, max_iter, PATIENCE, self.threads
+        n_sweeps, margins = kernel.scale_cells(*where, t, *how)
+        return t, n_sweeps, margins
 
     def gap(self, margins: Floats) -> float:
         """Largest relative mismatch of margins."""

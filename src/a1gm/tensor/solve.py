@@ -1,18 +1,26 @@
-"""From a problem to factors: two groups, scaling, Newton; bounds on their cells.
+"""From a table to factors: two groups, scaling, Newton; bounds on their cells.
 
 Parts of a table that hang together by tiny cells can have right margins and wrong
 cells between them: rounding of large sums hides the small ones. There the cells
 themselves are fitted, not their sums.
+
+Large arrays are not listed. Where every margin is a set of modes, the cells are scaled
+as they lie, missing ones with weight 0. Rank 1 needs the bits of the holes alone: the
+pass of two ways over the fibres along the last mode gives their sums, those of the last
+mode's levels, and one bit per cell. In a sweep, the bits turn the last factor into a
+number per fibre, the other modes are scaled on the table of fibres, and the bits turn
+the fibres back into sums of the last mode's levels. All of it is proved, or left to the
+list of cells: that positive cells decide all others, the certificate, the bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations, pairwise
-from typing import Any
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg as sl
@@ -20,12 +28,24 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from a1gm._api.fit import FitOptions, fit_rows
-from a1gm._base.types import Floats, Ints, Solver
-from a1gm._kernel import kernel
+from a1gm._base.types import Floats, Solver
+from a1gm._kernel import kernel, threads_for
+from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.tensor.problem import Problem, design, reach, row_keys
+from a1gm._solve.cell_error import CELLS_RIGHT
+from a1gm.tensor.known import n_parameters, whole_rank
+from a1gm.tensor.problem import (
+    MOST_DENSE,
+    PATIENCE,
+    Levels,
+    Problem,
+    design,
+    gap_of,
+    reach,
+    row_keys,
+)
+from a1gm.tensor.read import Cells
 
-PATIENCE = 60  # sweeps that scaling may still need before Newton takes over
 LONGEST_STEP = 2.0  # of the logarithm of a cell
 CRAWLING = 300  # products of conjugate gradients after which a factorisation is tried
 PIVOT = 1e-10  # of its diagonal: smaller pivots are null directions
@@ -36,13 +56,14 @@ LOOSE = 1e-3  # share of a residual that an estimate of errors may leave
 SAFELY = 4.0  # times as large as found, where errors are an estimate
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-TRUSTED = 1e-8  # a pivot that is not only rounding
 MOST_WORK = 1 << 31  # multiplications of an elimination in the design
-AT_ONCE = 256  # design rows
 ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
 ALMOST = 1e-6  # a move from which on rounds that no longer help end
+EVEN = 1e5  # largest ratio of cells of about the same size
+INNER = 2  # sweeps over the table of fibres for one over the bits
+PLAIN = 1e80  # sums up to this, and from its inverse on, need no other unit
 
 
 @dataclass(frozen=True)
@@ -57,20 +78,18 @@ class Solved:
     solver: Solver
     n_iter: int
     gap: float
-    cell_error: float | None = None  # None: not known yet
+    cell_error: float = math.inf
     is_bound: bool = True  # not an estimate
     rank: int | None = None
     exponent: int = 0
 
 
-def solve(p: Problem, tol: float, max_iter: int) -> Solved:
+def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter) or _iterate(p, tol, max_iter)
-    gap = p.gap(p.fitted(found.t)[1])
-    error = None if found.cell_error is None else max(found.cell_error, gap)
-    return replace(found, gap=gap, cell_error=error, exponent=p.exponent)
+    found = _two_groups(p, tol, max_iter) or _iterate(p, rank, tol, max_iter)
+    return replace(found, exponent=p.exponent)
 
 
 def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
@@ -98,13 +117,13 @@ def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
         table = replace(table, weights=weights, exposed=True)
     options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
     fit = fit_rows(table, options, policy=None)
-    parts = zip(p.split(p.sums), p.split(p.counts), strict=True)
-    t = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in parts]
+    levels = zip(p.split(p.sums), p.split(p.counts), strict=True)
+    parts = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in levels]
     for g, factor in zip(pair, (fit.row_factor, fit.col_factor), strict=False):
-        t[g] = np.nan_to_num(factor[:])
-    return Solved(
-        np.concatenate(t), fit.solver, fit.n_iter, fit.certificate, fit.cell_error
-    )
+        parts[g] = np.nan_to_num(factor[:])
+    t = np.concatenate(parts)
+    gap = p.gap(p.fitted(t)[1])
+    return Solved(t, fit.solver, fit.n_iter, gap, max(fit.cell_error, gap))
 
 
 def _is_whole(p: Problem, g: int) -> bool:
@@ -118,162 +137,123 @@ def _is_whole(p: Problem, g: int) -> bool:
     return len(np.unique(keys)) == int(counts[0])
 
 
-def _iterate(p: Problem, tol: float, max_iter: int) -> Solved:
-    t = (p.counts > 0.0).astype(np.float64)
-    how = tol, max_iter, PATIENCE, p.threads
-    n_iter, margins = kernel.scale_cells(p.level, None, p.starts, p.v, p.sums, t, *how)
-    gap = p.gap(margins)
+def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
+    """Scale; where that is slow, take Newton's steps."""
+    t, n_iter, _ = p.scale(tol, max_iter)
+    f, margins = p.fitted(t)
+    gap, patience = p.gap(margins), CRAWLING
     solver: Solver = "scaling" if gap <= tol else "newton"
-    f, _ = p.fitted(t) if gap > tol else (t, None)
-    products = _Products(p)
     while gap > tol and n_iter < max_iter:
         if p.is_small:
-            d, used = Eliminated(*p.pairs(f)).solve(p.sums - margins), 1
+            d, used = Eliminated(p, f, margins).solve(p.sums - margins), 1
         else:
             forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
-            d, used = products.step(f, margins, forcing, max_iter - n_iter)
+            d, used = _step(p, f, margins, forcing, max_iter - n_iter, patience)
+            if used >= patience:
+                patience = 0
         n_iter += used
-        longest = float(np.abs(d[p.level].sum(axis=0)).max())
-        new = t * np.exp(d * min(1.0, LONGEST_STEP / max(longest, LONGEST_STEP)))
-        f, margins = p.fitted(new)
-        before, gap = gap, p.gap(margins)
-        if not gap < math.inf:
+        move = float(np.abs(d[p.level].sum(axis=0)).max())
+        new = t * np.exp(d * (LONGEST_STEP / max(move, LONGEST_STEP)))
+        of_new = p.fitted(new)
+        after, most = p.gap(of_new[1]), 0.5 * gap if gap < NEARLY else math.inf
+        if not after < most:
             break
-        t = new
-        if gap < NEARLY and gap > 0.5 * before:
-            break
-    return Solved(t, solver, n_iter, gap)
+        t, gap, (f, margins) = new, after, of_new
+    return _settle(p, Solved(t, solver, n_iter, gap), f, margins, rank, tol)
 
 
-class _Products:
-    """Newton's steps by products with the Hessian: conjugate gradients.
+def _step(
+    p: Problem, f: Floats, margins: Floats, forcing: float, most: int, patience: int
+) -> tuple[Floats, int]:
+    """Newton's step at fitted cells f, and how many products with the Hessian it took.
 
-    Where these crawl, as along thin chains, whose fill-in is low, a sparse
-    factorisation takes their place from then on.
+    By conjugate gradients; where these crawl, as along thin chains, whose fill-in is
+    low, by a sparse factorisation after ``patience`` products.
     """
+    root = np.where(margins > 0.0, margins, 1.0) ** -0.5
+    n_products = 0
 
-    def __init__(self, p: Problem) -> None:
-        self._p, self._patience = p, CRAWLING
+    def times(y: Floats) -> Floats:
+        nonlocal n_products
+        n_products += 1
+        found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
+        return np.asarray(root * found)
 
-    def step(
-        self, f: Floats, margins: Floats, forcing: float, most: int
-    ) -> tuple[Floats, int]:
-        """A step at fitted cells f, and how many products it took."""
-        p, n_products = self._p, 0
-        root = np.where(margins > 0.0, margins, 1.0) ** -0.5
-
-        def times(y: Floats) -> Floats:
-            nonlocal n_products
-            n_products += 1
-            found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
-            return np.asarray(root * found)
-
-        b = root * (p.sums - margins)
-        H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
-        y, n_first = np.zeros(len(b)), min(most, self._patience)
-        if n_first:
-            noise = NOISE * float(np.linalg.norm(root * margins))
-            y, unfinished = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=n_first)
-            if not unfinished or n_products >= most:
-                return root * y, n_products
-        if (solve := _factorised(p, f, root)) is None:
-            self._patience = most
-            return root * y, n_products + 1
-        self._patience = 0
+    b = root * (p.sums - margins)
+    H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
+    noise = NOISE * float(np.linalg.norm(root * margins))
+    y, _ = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=min(most, patience))
+    if patience <= n_products < most:
+        solve = _factorised(p, f, root)
         for _ in range(REFINED):  # undoes the shift
             y = y + solve(b - times(y))
-        return root * y, n_products
+    return root * y, n_products
 
 
-def _factorised(p: Problem, f: Floats, root: Floats) -> Any:
-    """Solver of the Hessian times roots on both sides; None where that fails."""
-    groups = range(len(p.sizes))
-    own = [sp.diags_array(sums) for sums in p.split(p.add(f))]
-    blocks = [[own[g] if g == h else p.cross(f, g, h) for h in groups] for g in groups]
-    R = sp.diags_array(root)
-    H: Any = R @ sp.block_array(blocks) @ R + SHIFT * sp.eye_array(len(root))
+def _factorised(p: Problem, f: Floats, root: Floats) -> Callable[[Floats], Floats]:
+    """Solver of the Hessian times roots on both sides."""
+    A = design(p.of_groups(slice(None)), p.sizes.tolist()) @ sp.diags_array(root)
+    H: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(root))
     how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    try:
-        return spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how).solve
-    except (RuntimeError, MemoryError):
-        return None
+    solver = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
+    return cast("Callable[[Floats], Floats]", solver.solve)
 
 
 class Eliminated:
     """The Hessian with its largest group eliminated, and a generalised inverse.
 
-    ``D`` are the sums of fitted cells by level, ``cross(g, h)`` those by two groups,
-    sparse or not. Null directions are pinned by a Cholesky factorisation with pivoting
-    that stops at the rank: at that of the design if it is known, else where pivots
-    vanish.
+    ``D`` are the sums of the fitted cells f by level. Null directions are pinned by a
+    Cholesky factorisation with pivoting that stops where pivots vanish, or at the rank
+    of the design if it is known.
     """
 
-    def __init__(
-        self,
-        D: Floats,
-        cross: Callable[[int, int], Any],
-        starts: Ints,
-        rank: int | None = None,
-    ) -> None:
-        self.D, self.starts = D, starts
+    def __init__(self, p: Any, f: Any, D: Floats, rank: int | None = None) -> None:
+        self.D, self.starts = D, p.starts
+        starts = p.starts
         big = int(np.argmax(np.diff(starts)))
         others = [g for g in range(len(starts) - 1) if g != big]
         self.own = slice(int(starts[big]), int(starts[big + 1]))
         self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
         n_own = int((D[self.own] > 0.0).sum())
         self.d = np.where(D[self.own] > 0.0, D[self.own], 1.0)
-        blocks: Any = [np.zeros((len(self.d), 0)), *(cross(big, g) for g in others)]
+        blocks: Any = [
+            np.zeros((len(self.d), 0)),
+            *(p.cross(f, big, g) for g in others),
+        ]
         is_sparse = any(map(sp.issparse, blocks))
         self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
-        S = np.diag(D[self.rest])
-        ends = np.cumsum([0, *(starts[g + 1] - starts[g] for g in others)])
-        places = [slice(*pair) for pair in pairwise(ends)]
-        for (g, at), (h, to) in combinations(zip(others, places, strict=True), 2):
-            S[at, to] = _dense(cross(g, h))
-            S[to, at] = S[at, to].T
-        roots = self._shares(self.d**-0.5)
+        S = np.diag(D[self.rest])  # of which the lower half is used
+        at = {g: slice(*np.searchsorted(self.rest, starts[[g, g + 1]])) for g in others}
+        for g, h in combinations(others, 2):
+            S[at[h], at[g]] = _dense(p.cross(f, h, g))
+        roots = self.B * self.d[:, None] ** -0.5
         S -= _dense(roots.T @ roots)
-        diagonal = D[self.rest]
-        self.scale = np.where(diagonal > 0.0, diagonal, np.inf) ** -0.5
-        S *= self.scale[:, None]
-        S *= self.scale
-        wanted = len(S) if rank is None else rank - n_own
-        c, pivots, found, _ = sl.lapack.dpstrf(
-            S, tol=PIVOT if rank is None else 0.0, lower=1
-        )
+        scale = np.where(D[self.rest] > 0.0, D[self.rest], np.inf) ** -0.5
+        S *= scale[:, None] * scale
+        c, pivots, found, _ = sl.lapack.dpstrf(S, tol=PIVOT, lower=1)
+        wanted = int(found) if rank is None else rank - n_own
         k = min(wanted, int(found))
         self.rank = k + n_own
-        self._cholesky = np.tril(c)[:k, :k]
-        self._pivots: Ints = pivots[:k].astype(np.int64) - 1
-        least = float(self._cholesky.diagonal().min(initial=1.0) ** 2)
-        self.least_pivot = least if rank is None or k == wanted else 0.0
-
-    def _shares(self, x: Floats) -> Any:
-        is_dense = isinstance(self.B, np.ndarray)
-        return x[:, None] * self.B if is_dense else sp.diags_array(x) @ self.B
+        least = float(c.diagonal()[:k].min(initial=1.0) ** 2)
+        self.least_pivot = least if k == wanted else 0.0
+        self._root = np.zeros((k, len(S)))
+        half = sl.solve_triangular(c[:k, :k], np.eye(k), lower=True, check_finite=False)
+        self._root[:, pivots[:k].astype(np.int64) - 1] = half
+        self._root *= scale
 
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
-        return sp.csr_array(self._shares(1.0 / self.d))
+        return sp.csr_array(self.B / self.d[:, None])
 
     @cached_property
     def inverse(self) -> Floats:
         """Generalised inverse for the groups that are left."""
-        n, at, half = len(self.rest), self._pivots, self._cholesky
-        if len(half):
-            half = np.tril(sl.lapack.dpotri(half, lower=1)[0])
-        found = np.zeros((n, n))
-        found[np.ix_(at, at)] = half + np.tril(half, -1).T
-        return found * self.scale[:, None] * self.scale
+        return self._root.T @ self._root
 
     def solve_rest(self, g: Floats) -> Floats:
         """Solve for the groups that are left; g may have several columns."""
-        scale = self.scale if g.ndim == 1 else self.scale[:, None]
-        y = np.zeros_like(g)
-        z = (scale * g)[self._pivots]
-        y[self._pivots] = sl.cho_solve((self._cholesky, True), z, check_finite=False)
-        return scale * y
+        return self._root.T @ (self._root @ g)
 
     def solve(self, g: Floats) -> Floats:
         """A solution x of H x = g."""
@@ -288,23 +268,25 @@ def _dense(A: Any) -> Floats:
 
 
 # --------------------------------------------------------------- errors of the cells
-def settle(p: Problem, solved: Solved, rank: int | None, tol: float) -> Solved:
+def _settle(
+    p: Problem, solved: Solved, f: Floats, margins: Floats, rank: int | None, tol: float
+) -> Solved:
     """The same fit with a bound on the error of its cells, mended where cuts are weak.
 
-    An estimate where the Hessian is too large to be dense, or its rank is not known.
+    An estimate, from the next step, where the Hessian is too large to be dense; also
+    where its rank is not known.
     """
-    if solved.cell_error is not None:
-        return solved
-    f, margins = p.fitted(solved.t)
     if not p.is_small:
-        return _estimated(p, solved, f, margins)
-    E = Eliminated(*p.pairs(f), rank)
+        d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
+        move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
+        return replace(with_error(solved, move), is_bound=False)
+    E = Eliminated(p, f, margins, rank)
     rounding = rounding_of(float(p.counts.max()))
     if rank is not None and E.least_pivot < WEAK:
         if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
             return _mended(p, solved, rank, rounding)
-        if E.least_pivot < TRUSTED:
-            return replace(solved, cell_error=math.inf)
+        if E.least_pivot == 0.0:  # of which no bound is known
+            return solved
     t = solved.t * np.exp(E.solve(p.sums - margins))
     _, new = p.fitted(t)
     if p.gap(new) <= max(solved.gap, tol):
@@ -317,20 +299,6 @@ def with_error(solved: Solved, worst: float) -> Solved:
     """The same fit with the error of its cells, by that of their logarithms."""
     error = worst / (1.0 - worst) if worst < 0.5 else math.inf
     return replace(solved, cell_error=max(error, solved.gap))
-
-
-def estimate(solved: Solved, sums: Floats, margins: Floats, starts: Ints) -> Solved:
-    """The same fit with an estimate of the error of cells of about the same size."""
-    D = np.where(margins > 0.0, margins, 1.0)
-    worst = reach((sums - margins) / D, starts) * math.sqrt(len(D))
-    return replace(solved, cell_error=max(worst, solved.gap), is_bound=False)
-
-
-def _estimated(p: Problem, solved: Solved, f: Floats, margins: Floats) -> Solved:
-    """The same fit with an estimate of the error of its cells: the next step."""
-    d, _ = _Products(p).step(f, margins, LOOSE, CRAWLING)
-    move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
-    return replace(with_error(solved, move), is_bound=False)
 
 
 def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
@@ -364,8 +332,8 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     for k in range(ROUNDS):
         f, margins = p.fitted(t)
         f = np.maximum(f, 1e-300)
-        own, Q = _heaviest(A, f, rank)
-        K = Q.T @ np.linalg.inv(A[own] @ Q.T)
+        own = _heaviest(A, f, rank)
+        K = np.linalg.pinv(A[own])
         M = A @ K
         M = np.where(np.abs(M - np.rint(M)) < NULL, np.rint(M), M)
         scale = f[own] ** -0.5
@@ -385,22 +353,173 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     return with_error(solved, reach(np.abs(K) @ left, p.starts))
 
 
-def _heaviest(A: Floats, f: Floats, rank: int) -> tuple[list[int], Floats]:
-    """The heaviest cells whose design rows are independent, and what they span.
-
-    As orthonormal rows: those of the first cells span what these do.
-    """
-    order, found = np.argsort(-f, kind="stable"), list[int]()
-    Q = np.zeros((rank, A.shape[1]))
-    for start in range(0, len(order), AT_ONCE):
-        cells, k = order[start : start + AT_ONCE], len(found)
-        W = A[cells]
+def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
+    """The heaviest cells whose design rows are independent."""
+    found, Q = list[int](), np.zeros((rank, A.shape[1]))
+    for cell in np.argsort(-f, kind="stable"):
+        k, row = len(found), A[cell]
+        if k == rank:
+            break
         for _ in range(2):  # once more for what rounding leaves
-            W = W - (W @ Q[:k].T) @ Q[:k]
-        while k < rank and (norm := np.linalg.norm(W, axis=1)).max() > NULL:
-            at = int((norm > NULL).argmax())
-            Q[k] = W[at] / norm[at]
-            W = W - np.outer(W @ Q[k], Q[k])
-            found.append(int(cells[at]))
-            k += 1
-    return found, Q
+            row = row - Q[:k].T @ (Q[:k] @ row)
+        if (norm := np.linalg.norm(row)) > NULL:
+            Q[k] = row / norm
+            found.append(int(cell))
+    return found
+
+
+# --------------------------------------------------------------------- large arrays
+def fit_array(
+    cells: Cells, levels: Sequence[Levels], options: FitOptions
+) -> Solved | None:
+    """The optimum of an array; None where the list of its cells decides.
+
+    That is where the list gets a bound: margins of single modes beside others may be
+    whole, two margins are a table of two ways, and few levels a dense Hessian.
+    """
+    groups, sizes = [own.margin for own in levels], [own.size for own in levels]
+    is_rank_1 = 1 < len(cells.shape) == len(groups) and max(map(len, groups)) == 1
+    is_small = sum(sizes) - max(sizes) <= MOST_DENSE
+    if not is_rank_1 and (is_small or len(groups) == 2 or min(map(len, groups)) == 1):
+        return None
+    if is_rank_1 and (fibres := _whole_fibres(cells)) is not None:
+        small = Cells(None, fibres, fibres.shape, n_threads=cells.n_threads)
+        if found := fit_array(small, levels[:-1], options):
+            last = cells.fibres.col_sums / cells.fibres.col_sums.sum()
+            t = np.concatenate([found.t, last])
+            found = replace(found, t=t, rank=n_parameters(groups, cells.shape))
+        return found
+    rank = whole_rank(cells, groups)
+    if rank is None or not (is_small or _are_even(cells.numbers)):
+        return None
+    if len(cells.shape) == 2:
+        return _two_modes(cells, options, rank)
+    p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
+    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
+        return None
+    t, n_iter, margins = p.scale(options.tol, options.max_iter)
+    solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums), rank=rank)
+    if solved.gap > options.tol:
+        return None
+    if is_small:
+        E = Eliminated(p, p.found, margins, rank)
+        if E.least_pivot < WEAK:
+            return None
+        rounding = rounding_of(cells.numbers.size / min(sizes))
+        solved = with_error(solved, error_left(E, p.sums - margins, rounding))
+    else:
+        worst = reach((p.sums - margins) / margins, p.starts) * math.sqrt(len(margins))
+        solved = replace(with_error(solved, worst), is_bound=False)
+    return solved if solved.cell_error <= CELLS_RIGHT else None
+
+
+def _two_modes(cells: Cells, options: FitOptions, rank: int) -> Solved | None:
+    """The optimum of an array by the engine of two ways."""
+    options = replace(options, on_undetermined="ignore")
+    fit = fit_rows(table_of(cells.numbers), options, policy=None)
+    t = np.concatenate([fit.row_factor[:], fit.col_factor])
+    error = max(fit.cell_error, fit.certificate)
+    solved = Solved(t, fit.solver, fit.n_iter, fit.certificate, error, rank=rank)
+    return solved if error <= CELLS_RIGHT else None
+
+
+def _whole_fibres(cells: Cells) -> Floats | None:
+    """Sums of the fibres along the last mode, if no hole touches it."""
+    seen, (*outer, length) = cells.fibres, cells.shape
+    if len(outer) < 2 or seen.pattern_of_row is None:
+        return None
+    n = np.bitwise_count(seen.keys).sum(axis=1)
+    if (n % length).any():
+        return None
+    sums = np.where(n[seen.pattern_of_row] > 0, seen.sum_of_row, np.nan)
+    return sums.reshape(outer)
+
+
+def _fibres(cells: Cells, levels: Sequence[Levels]) -> Problem:
+    """The problem of all cells of an array, of weight 0 where they are missing."""
+    n = len(cells.shape)
+    first = np.indices((*cells.shape[:-1], 1), np.int64).reshape(n, -1)
+    step = np.array([int(n - 1 in own.margin) for own in levels])
+    seen = ~np.isnan(cells.numbers)
+    s, v = np.where(seen, cells.numbers, 0.0).ravel(), seen.ravel().astype(np.float64)
+    return Problem.of(levels, first, s=s, v=v, step=step, n_threads=cells.n_threads)
+
+
+def _are_even(T: Floats) -> bool:
+    """Whether the positive cells are of about the same size: no cut is weak."""
+    least = float(np.min(T, where=T > 0.0, initial=np.inf))
+    return float(np.nanmax(T)) <= EVEN * least
+
+
+class _Bits:
+    """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
+
+    def __init__(self, cells: Cells) -> None:
+        seen, (*self.outer, self.length) = cells.fibres, cells.shape
+        of_row = seen.pattern_of_row
+        self.bits = seen.keys if of_row is None else seen.keys[of_row]
+        self.threads = threads_for(cells.numbers.size, cells.n_threads)
+        self.starts = np.cumsum([0, *cells.shape])
+        fibres = seen.sum_of_row.reshape(self.outer)
+        self.sums = np.concatenate([*self._margins(fibres), seen.col_sums])
+
+    def _margins(self, table: Floats) -> list[Floats]:
+        """Sums of a table of fibres by the levels of each mode."""
+        return [_margin(table, mode) for mode in range(table.ndim)]
+
+    def _collect(self, weights: Floats, n: int, inner: int) -> Floats:
+        """Sums of weights by the last mode's levels and n levels of another mode."""
+        found: Floats = kernel.collect_bits(
+            self.bits, np.ravel(weights), self.length, n, inner, self.threads
+        )
+        return found.reshape(n, -1)
+
+    def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
+        """Factors, sweeps that they took, and the sums of fitted cells by level."""
+        sums = np.split(self.sums, self.starts[1:-1])
+        t = [own / own.sum() for own in sums]
+        outer = range(len(self.outer))
+        reached = self._reach(t[-1])
+        for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
+            for mode in INNER * [*outer]:
+                t[mode] = sums[mode] / _contracted(reached, t, mode)
+            weights = reduce(np.multiply.outer, t[:-1])
+            collected = self._collect(weights, 1, weights.size)[0]
+            t[-1] = sums[-1] / collected
+            reached = self._reach(t[-1])
+            fitted = reached * weights
+            margins = np.concatenate([*self._margins(fitted), t[-1] * collected])
+            if gap_of(margins, self.sums) <= tol:
+                break
+        self.found = fitted, weights, t[-1]
+        return np.concatenate(t), n_sweeps, margins
+
+    def _reach(self, last: Floats) -> Floats:
+        """Sums of factors of the last mode over the observed cells of each fibre."""
+        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
+        return found.reshape(self.outer)
+
+    def cross(self, found: Any, g: int, h: int) -> Floats:
+        """Sums of the cells that were fitted by the levels of two modes together."""
+        if g > h:
+            return self.cross(found, h, g).T
+        fitted, weights, last = found
+        if h < fitted.ndim:
+            return _margin(fitted, g, h)
+        inner = math.prod(self.outer[g + 1 :])
+        sums: Floats = self._collect(weights, self.outer[g], inner) * last
+        return sums
+
+
+def _margin(table: Floats, *modes: int) -> Floats:
+    """Sums of a table by the levels of modes."""
+    found: Floats = table.sum(axis=tuple(set(range(table.ndim)) - set(modes)))
+    return found
+
+
+def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:
+    """Sums over the table of fibres times the factors of all other modes."""
+    for k in reversed(range(reached.ndim)):
+        if k != mode:
+            reached = np.tensordot(reached, t[k], axes=(k, 0))
+    return reached

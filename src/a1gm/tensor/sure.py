@@ -55,8 +55,7 @@ class TensorUncertainty(GoodnessOfFit):
                 f"Errors of these margins need {n - largest:,} x {largest:,} numbers. "
                 "Fit fewer levels, or margins of fewer modes."
             )
-        f, _ = p.fitted(fit._found.t)
-        self._hessian = Eliminated(*p.pairs(f), rank)
+        self._hessian = Eliminated(p, *p.fitted(fit._found.t), rank)
         if rank is not None and self._hessian.least_pivot < PIVOT:
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
