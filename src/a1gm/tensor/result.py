@@ -204,6 +204,12 @@ class TensorFit(Certified, Kept):
         """Exposures of cells: those of the fit, or other ones."""
         if given is None:
             given = self._cells.weights_at(index)
+            has_all = len(self._cells.numbers) == math.prod(self.shape)
+            if self._long is None and not has_all and np.isnan(given).any():
+                raise ParameterError(
+                    "The exposures of missing cells are not known: pass exposure= to "
+                    "fit.predict for the cells that are needed."
+                )
         elif not self._cells.exposed:
             raise ParameterError(
                 "This fit was made without exposure. Leave exposure= out, or fit the "
