@@ -86,7 +86,7 @@ def test_two_modes_have_the_fates_of_fit(shape):
 
 
 def test_what_is_not_decided_is_said(monkeypatch):
-    monkeypatch.setattr("a1gm.tensor.known.MOST_PROGRAMS", 0)
+    monkeypatch.setattr("a1gm.tensor.known.MOST_KINDS", 0)
     said = []
     for seed in range(40):
         with warnings.catch_warnings(record=True) as caught:
@@ -94,6 +94,23 @@ def test_what_is_not_decided_is_said(monkeypatch):
             a1gm.fit_tensor(*small_table(seed))
         said += [str(own.message) for own in caught]
     assert any("would take too long" in text for text in said)
+
+
+@pytest.mark.parametrize(("n", "is_decided"), [(8, True), (12, False)])
+def test_fates_do_not_depend_on_what_was_asked_before(n, is_decided, tmp_path):
+    rng = np.random.default_rng(0)
+    T = rng.poisson(0.4, (n, n, n)).astype(float)
+    T[rng.random(T.shape) < 0.5] = np.nan
+    pairs, index = [(0, 1), (1, 2), (0, 2)], np.nonzero(np.isnan(T))
+    fit = a1gm.fit_tensor(T, pairs, on_undetermined="ignore")
+    every = fit.fate(index)
+    assert (every == "undetermined").any()
+    assert (every == "unbounded").any() == is_decided
+    fit.save(tmp_path / "fit.a1gm")
+    last = tuple(k[-9:] for k in index)
+    assert (a1gm.load(tmp_path / "fit.a1gm").fate(last) == every[-9:]).all()
+    turned = a1gm.fit_tensor(T.transpose(2, 0, 1), pairs, on_undetermined="ignore")
+    assert (turned.fate((index[2], *index[:2])) == every).all()
 
 
 def test_zeros_at_the_boundary_of_a_large_table_are_given_up():

@@ -34,8 +34,10 @@ PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
 MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
-MOST_PROGRAMS = 1000  # pairs of linear programs for kinds of missing cells
-MOST_NUMBERS = 1 << 20  # in all of them together
+MOST_KINDS = 2000  # of cells, up to which linear programs decide some of them
+MOST_NUMBERS = 1 << 21  # in all of these programs together
+SURELY = 0.5  # of a zero that a direction lowers by 1
+BY_WAYS = {(True, False): ZERO, (False, True): UNBOUNDED}
 NULL = 1e-8  # products with null vectors that are only rounding
 MOST_PRODUCTS = 20_000
 MOST_CUBES = 40  # of every cell that are looked at
@@ -150,10 +152,11 @@ def _null_vector(A: Any, random: np.random.Generator) -> Floats:
 class Known:
     """Fates of the cells of a problem, and the observed zeros that are given up.
 
-    ``whole_rank`` is the rank, if positive cells are known to decide all cells.
+    ``n_cells`` are those of the table, ``whole_rank`` is the rank, if positive cells
+    are known to decide all cells.
     """
 
-    def __init__(self, p: Problem, whole_rank: int | None = None) -> None:
+    def __init__(self, p: Problem, n_cells: int, whole_rank: int | None = None) -> None:
         self.problem, self._whole_rank = p, whole_rank
         sizes, self._is_zero = p.sizes.tolist(), p.s == 0.0
         if whole_rank is None:
@@ -166,10 +169,12 @@ class Known:
         parts = zip(self._labels, p.of_groups(self._is_zero), strict=True)
         classes = [label[level] for label, level in parts]
         self._zeros, self._zero_of_cell = distinct_rows(classes, self._sizes)
-        self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
-        self.is_cut = False  # whether there were too many of them
         self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
         A, Z = self._A, self._Z
+        self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
+        self.is_cut = False  # whether there were too many of them
+        n_kinds = min(n_cells, math.prod(self._sizes))
+        self._are_few = n_kinds <= min(MOST_KINDS, MOST_NUMBERS // (A.nnz + Z.nnz))
         self._span = Span(A)
         outside = ~self._span.has(Z)
         # A class without any positive cell can go to 0 by itself.
@@ -178,7 +183,7 @@ class Known:
         self._driven = self._alone.copy()
         left = np.flatnonzero(outside & ~self._alone)
         if len(left):
-            self._driven[left] = _can_vanish(A, Z[left])
+            self._driven[left] = Z[left] @ _direction(A, Z[:0], Z[left]) < -SURELY
             kept = left[~self._driven[left]]
             if len(kept):
                 self._span = Span(sp.vstack([A, Z[kept]]).tocsr())
@@ -230,23 +235,34 @@ class Known:
         _, number = distinct_rows(both, self._sizes)
         is_driven = np.isin(number[: len(found)], number[len(found) :])
         found[is_driven & (found != FINITE)] = ZERO
-        left = np.flatnonzero(found == UNDETERMINED)
+        # What no cell compares goes both ways.
+        left = np.flatnonzero((found == UNDETERMINED) & self._span_of_all.has(rows))
         if len(kinds) == 2 and sum(self._sizes) <= MOST_CLASSES:
             a, b = kinds[0][left], kinds[1][left] + self._sizes[0]
             ahead, behind = self._leads[a, b], self._leads[b, a]
             found[left[ahead & ~behind]], found[left[behind & ~ahead]] = ZERO, UNBOUNDED
             return found
-        most = min(MOST_PROGRAMS, MOST_NUMBERS // (self._A.nnz + self._Z.nnz))
-        for k in left:
-            kind = tuple(int(column[k]) for column in kinds)
-            if kind not in self._decided and len(self._decided) < most:
-                more = (sp.vstack([self._Z, sign * rows[[k]]]) for sign in (-1, 1))
-                up, down = (_can_vanish(self._A, Z)[-1] for Z in more)
-                fate = UNDETERMINED if up and down else UNBOUNDED if up else ZERO
-                self._decided[kind] = fate
-            self.is_cut |= kind not in self._decided
-            found[k] = self._decided.get(kind, UNDETERMINED)
+        self.is_cut |= len(left) > 0 and not self._are_few
+        if self.is_cut:
+            return found
+        along = np.zeros((len(left), 2), bool)  # directions lower a kind, and raise it
+        for k, own in enumerate(left):
+            kind = tuple(int(column[own]) for column in kinds)
+            if kind not in self._decided:
+                for way, sign in enumerate((1, -1)):
+                    if not along[k, way]:
+                        d = _direction(self._A, self._Z, sign * rows[[own]])
+                        moved = rows[left] @ d
+                        along |= np.stack([moved < -SURELY, moved > SURELY], axis=1)
+                self._decided[kind] = BY_WAYS.get(
+                    tuple(along[k].tolist()), UNDETERMINED
+                )
+            found[own] = self._decided[kind]
         return found
+
+    @cached_property
+    def _span_of_all(self) -> Span:
+        return Span(sp.vstack([self._A, self._Z]).tocsr())
 
     @cached_property
     def _leads(self) -> Bools:
@@ -268,23 +284,23 @@ class Known:
         return int((self.stay.counts > 0.0).sum()) - self._span.n_free
 
 
-def _can_vanish(A: Any, Z: Any) -> Bools:
-    """Which zeros can go to 0 while the positive cells stay: one linear program.
+def _direction(A: Any, Z: Any, R: Any) -> Floats:
+    """A direction that lowers all rows R that any does; it keeps A, and raises no Z.
 
-    Such directions add up, so one of them lowers every zero that any of them lowers.
+    Directions add up, so one linear program finds it.
     """
-    k, n = Z.shape
+    (k, n), m = R.shape, Z.shape[0]
     result = linprog(
         np.concatenate([np.zeros(n), -np.ones(k)]),
-        A_ub=sp.hstack([Z, sp.eye_array(k)]).tocsr(),
-        b_ub=np.zeros(k),
+        A_ub=sp.block_array([[Z, sp.csr_array((m, k))], [R, sp.eye_array(k)]]).tocsr(),
+        b_ub=np.zeros(m + k),
         A_eq=sp.hstack([A, sp.csr_array((A.shape[0], k))]).tocsr(),
         b_eq=np.zeros(A.shape[0]),
         bounds=[(None, None)] * n + [(0.0, 1.0)] * k,
         method="highs",
     )
     assert result.x is not None, result.message  # 0 is feasible, and s is bounded
-    return np.asarray(result.x[n:] > 0.5)
+    return np.asarray(result.x[:n])
 
 
 # --------------------------------------------------------- tables that are known whole

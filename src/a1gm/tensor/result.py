@@ -103,7 +103,8 @@ class TensorFit(Certified, Kept):
     @cached_property
     def _known(self) -> Known:
         """What the data determine; not needed where positive cells decide all."""
-        return Known(self._cells.problem(self._levels), self._found.rank)
+        problem = self._cells.problem(self._levels)
+        return Known(problem, math.prod(self.shape), self._found.rank)
 
     @property
     def shape(self) -> tuple[int, ...]:
