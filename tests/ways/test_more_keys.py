@@ -77,19 +77,26 @@ def turned(interactions, option, tmp_path):
     return None, fit.reconstruct().transpose(1, 2, 0)[HOLES]
 
 
-def coordinates(interactions, option, tmp_path):
-    seen = np.nonzero(~np.isnan(T))
+def listed(option):
+    """Positions of the cells that have a value, or all that have a weight."""
+    seen = np.nonzero(~np.isnan(T) | (option != "plain"))
     order = np.random.default_rng(1).permutation(len(seen[0]))
-    index = tuple(k[order] for k in seen)
-    options = {} if option == "plain" else {option: V}
+    return tuple(k[order] for k in seen)
+
+
+def coordinates(interactions, option, tmp_path):
+    index = listed(option)
+    options = {} if option == "plain" else {option: V[index]}
     return as_array((index, T[index], T.shape), interactions, options)
 
 
 def coo(interactions, option, tmp_path):
     sparse = pytest.importorskip("sparse")
-    seen = np.nonzero(~np.isnan(T))
-    given = sparse.COO(np.stack(seen), T[seen], T.shape, fill_value=np.nan)
-    return as_array(given, interactions, {} if option == "plain" else {option: V})
+    index = listed(option)
+    given = sparse.COO(np.stack(index), T[index], T.shape, fill_value=np.nan)
+    index = tuple(given.coords)  # in its own order
+    options = {} if option == "plain" else {option: V[index]}
+    return as_array(given, interactions, options)
 
 
 def long(make):

@@ -59,8 +59,8 @@ def fit_tensor(
     interactions : sequence of tuples of modes, optional
         Sets of modes that act together, by name or number: ``[("site", "year")]``.
         Every mode that is in none has a factor of its own; by default all have.
-    weights, exposure : array that broadcasts to T, or one number per listed cell
-        As in ``a1gm.fit``.
+    weights, exposure : array that broadcasts to T, or to the values of listed cells
+        As in ``a1gm.fit``. Cells that are listed with NaN have an exposure, too.
     names : sequence, optional
         Names of the modes; their numbers by default.
     tol, max_iter, on_undetermined, n_threads

@@ -343,4 +343,4 @@ def mode_of(given: Any, modes: Sequence[Any], what: str = "interactions") -> int
     try:
         return int(Lookup("mode", modes, len(modes), "T").find(given))
     except (LabelError, TypeError) as error:
-        raise ParameterError(f"{what}: {error}") from error
+        raise ParameterError(f"{what} names {given!r}. {error}") from error
