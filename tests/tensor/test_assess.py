@@ -111,3 +111,17 @@ def test_an_exact_table_has_no_errors():
 def test_options_of_two_keys_are_refused(option):
     with pytest.raises(ParameterError, match=f"{option}= is for tables of two keys"):
         a1gm.assess(counts(), **{option: 5})
+
+
+def test_a_set_that_knows_few_cells_is_not_best():
+    rng = np.random.default_rng(1)
+    sizes = rng.gamma(3.0, 2.0, 40), *rng.gamma(3.0, 1.0 / 3.0, (2, 12))
+    T = rng.poisson(np.multiply.outer(sizes[0], np.outer(*sizes[1:]))).astype(float)
+    T[rng.random(T.shape) < 0.95] = np.nan
+    found = a1gm.assess(T, interactions="all", random_state=0)
+    assert found.best == "{0} {1} {2}"
+    assert found.scores[found.best].n_known == found.n_hidden
+    known = {score.n_known for score in found.scores.values()}
+    assert 0 < min(known - {0}) < found.n_hidden / 10
+    four = rng.poisson(5.0, (3, 3, 3, 3)) + 1.0
+    assert "54 more sets" in repr(a1gm.assess(four, interactions="all", repeats=1))

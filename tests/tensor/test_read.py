@@ -209,6 +209,12 @@ def test_interactions_by_name_number_and_text():
         np.testing.assert_array_equal(found.reconstruct(), fits[0].reconstruct())
 
 
+@pytest.mark.parametrize("names", [(1, 1.0, True), {"site", "year", "month"}])
+def test_names_that_are_equal_or_have_no_order_are_refused(names):
+    with pytest.raises(ParameterError, match="3 different names"):
+        a1gm.fit_tensor(T, names=names)
+
+
 def test_factors_multiply_to_the_table():
     fit = a1gm.fit_tensor(T, names=["a", "b", "c"])
     a, b, c = fit.factors.values()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import a1gm
+from a1gm.exceptions import ConvergenceWarning, NotRepresentableError
 
 N = np.nan
 
@@ -68,3 +69,59 @@ def test_a_weak_cut_of_a_large_list_is_said(epsilon):
     assert not fit.cell_error_is_bound
     assert off <= fit.cell_error
     assert not fit.converged or off <= 1e-8
+
+
+def linked(n: int, m: int, extra: int, eps: float, repeats: int = 1):
+    """Cells of two blocks that share their last mode, and of the cell that links them.
+
+    The last one must be fitted by its own value.
+    """
+    rng = np.random.default_rng(0)
+    cells = set()
+    for first in (0, n):
+        i, j = rng.integers(n, size=(2, repeats * n)) + first
+        own = np.tile(np.arange(n), repeats) + first
+        last = rng.integers(m, size=(3, repeats * n))
+        cells |= {
+            *zip(own, j, last[0], strict=True),
+            *zip(i, own, last[1], strict=True),
+        }
+        i, j = rng.integers(n, size=(2, m + extra)) + first
+        last = np.concatenate([np.arange(m), rng.integers(m, size=extra)])
+        cells |= set(zip(i, j, last, strict=True))
+    index = np.array(sorted(cells)).T
+    shape = 2 * n, 2 * n, m
+    factors = [rng.gamma(3.0, 1.0, k) + 0.2 for k in shape]
+    mean = np.prod([f[k] for f, k in zip(factors, index, strict=True)], axis=0)
+    x = np.append(rng.poisson(2.0 * mean) + 0.5, eps)
+    link = (0, n, 0)
+    return (tuple(np.column_stack([index, link])), x, shape), link
+
+
+@pytest.mark.parametrize(
+    "sizes", [(175, 350, 150, 1e-8), (175, 350, 150, 1e-12), (500, 1500, 1000, 1e-4, 2)]
+)
+def test_weak_links_of_many_classes_are_not_hidden(sizes):
+    cells, link = linked(*sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = a1gm.fit_tensor(cells, on_undetermined="ignore")
+    off = abs(fit.predict(link) / sizes[3] - 1.0)
+    assert off <= fit.cell_error
+    try:
+        u = fit.uncertainty("poisson")
+    except NotRepresentableError:
+        return
+    error = u.standard_error(link) / fit.predict(link)
+    assert error == pytest.approx(sizes[3] ** -0.5, rel=1e-4)
+    assert u.dof == len(cells[1]) - sum(cells[2]) + 2
+
+
+def test_factors_beyond_float64_are_refused():
+    k = np.arange(40)
+    i, j = np.r_[k, k[:-1], 0, 0], np.r_[k, k[1:], 0, 1]
+    last = np.r_[0 * k, 0 * k[1:] + 1, 2, 2]
+    x = np.r_[0.0 * k + 1.0, 0.0 * k[1:] + 1e20, 1.0, 1e20]
+    for index, shape in (((i, j, last), (40, 40, 3)), ((last, j, i), (3, 40, 40))):
+        with pytest.raises(NotRepresentableError, match="further apart"):
+            a1gm.fit_tensor((index, x, shape), on_undetermined="ignore")

@@ -23,6 +23,7 @@ from a1gm.tensor.read import Cells, margins_of
 from a1gm.tensor.result import margins_in_words, mode_in_words
 
 MOST_SETS = 64  # of margins that "all" means: pairs of four modes
+MOST_LINES = 10  # that are printed
 
 
 class MarginScore(NamedTuple):
@@ -41,7 +42,8 @@ class TensorAssessment(Scored):
     Attributes
     ----------
     scores : dict
-        ``MarginScore`` by the set of margins, the best first.
+        ``MarginScore`` by the set of margins, the best first: as if hidden cells that a
+        set does not know were filled by these means.
     n_hidden : int
         Hidden cells, in all repeats.
     means_of : name
@@ -55,7 +57,7 @@ class TensorAssessment(Scored):
 
     @property
     def best(self) -> str:
-        """The set of margins with the largest skill."""
+        """The set of margins that fills the hidden cells best."""
         return next(iter(self.scores))
 
     @property
@@ -65,18 +67,25 @@ class TensorAssessment(Scored):
         cells = counted(self.n_hidden, "hidden cell")
         if not score.skill > 0.0:
             return f"No set of margins is better than the means of {means} on {cells}."
+        how = "best" if len(self.scores) > 1 else f"better than the means of {means}"
         return (
-            f"{self.best} is best: on {cells}, of which it knows {score.n_known:,}, "
+            f"{self.best} is {how}: on {cells}, of which it knows {score.n_known:,}, "
             f"its mean absolute error is {score.mean_absolute_error:.3g}, "
             f"{score.skill:.0%} below that of the means of {means}."
         )
 
     def _grids(self) -> list[list[list[str]]]:
         grid = [["margins", "skill", "mean absolute error", "deviance", "known"]]
-        for name, s in self.scores.items():
+        for name, s in list(self.scores.items())[:MOST_LINES]:
             numbers = f"{s[0]:.3f}", f"{s[1]:.4g}", f"{s[2]:.4g}", f"{s[3]:,}"
             grid.append([name, *numbers])
         return [grid]
+
+    @property
+    def _notes(self) -> list[str]:
+        more = counted(len(self.scores) - MOST_LINES, "more set", "more sets")
+        is_cut = len(self.scores) > MOST_LINES
+        return [f"{more} of margins: to_frame() has all."] if is_cut else []
 
 
 def assess_margins(
@@ -108,12 +117,11 @@ def assess_margins(
     x, v, *guesses = np.concatenate(parts, axis=1)
     rivals, guesses = guesses[: len(modes)], guesses[len(modes) :]
     best = int(np.argmin([v @ misses(x, rival, CELLS_RIGHT) for rival in rivals]))
-    scores = [_score(x, guess, rivals[best], v) for guess in guesses]
-    pairs = sorted(
-        zip(sets, scores, strict=True),
-        key=lambda pair: np.nan_to_num(-pair[1].skill, nan=np.inf),
-    )
-    return TensorAssessment(dict(pairs), len(x), modes[best])
+    rival = rivals[best]
+    gains = [_score(x, np.where(np.isnan(y), rival, y), rival, v) for y in guesses]
+    order = sorted(range(len(sets)), key=lambda k: -gains[k].skill)
+    names, scores = list(sets), [_score(x, guess, rival, v) for guess in guesses]
+    return TensorAssessment({names[k]: scores[k] for k in order}, len(x), modes[best])
 
 
 def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ...]]]:

@@ -6,10 +6,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.blas import single_threaded_blas
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._base.words import MOST_NAMED, named
 from a1gm._fit.frames import Long
 from a1gm._fit.messages import (
     text_of_convergence,
@@ -17,7 +20,7 @@ from a1gm._fit.messages import (
     text_of_zeros,
     warn_undetermined,
 )
-from a1gm._fit.place import UNBOUNDED
+from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED
 from a1gm.exceptions import (
     ConvergenceWarning,
     EmptyLineWarning,
@@ -117,32 +120,38 @@ def fit_cells(
 
 def _warn_about(fit: TensorFit) -> None:
     """Warn of a poor certificate, empty levels, and cells without a value."""
-    how = fit._on_undetermined
+    how, parts = fit._on_undetermined, list[Text]()
     if text := text_of_convergence(fit):
         warn_user(ConvergenceWarning(*parts_of(text)))
-    empty = [
-        f"{math.prod(own.lengths) - own.size:,} of mode {fit.modes[own.margin[0]]!r}"
-        for own in fit._levels
-        if len(own.margin) == 1 and own.codes is not None
-    ]
-    if empty and how != "ignore":
-        warn_user(
-            f"Nothing is observed in some levels ({', '.join(empty)}): their factors "
-            "are NaN and their cells stay missing.",
-            EmptyLineWarning,
-        )
-    if fit._is_whole or how == "ignore":
+    if fit._is_whole:
         return
-    parts: list[Text] = []
+    empty = []
+    for finder, index in zip(fit._finders, fit._cells.index, strict=True):
+        used = np.unique(index)
+        some = np.arange(min(finder.n, len(used) + MOST_NAMED))
+        names = [finder.names[k] for k in np.setdiff1d(some, used)]
+        empty += [named(finder.side, names, finder.n - len(used))] if names else []
+    if empty and how != "ignore":
+        empty_text = (
+            f"Nothing is observed in {' and '.join(empty)}: the factors there are NaN "
+            "and the cells stay missing."
+        )
+        if how == "raise":
+            parts.append(empty_text)
+        else:
+            warn_user(empty_text, EmptyLineWarning)
     if n_zeros := fit._known.n_approached:
         parts.append(text_of_zeros(n_zeros))
     if math.prod(fit.shape) > MOST_CELLS:
         parts.append("Some missing cells may have no value; fit.fate(index) tells.")
-    elif fit.n_undetermined:
-        is_unbounded = fit.undetermined.code == UNBOUNDED
-        counts = is_unbounded.sum(), (~is_unbounded).sum()
-        first = fit._cells.name_of(fit.undetermined[0][:-1])
-        parts.append(text_of_unknown_cells(*counts, first, how=how))
+    elif how != "ignore":
+        codes = fit.undetermined.code
+        n_each = [int((codes == kind).sum()) for kind in (UNBOUNDED, UNDETERMINED)]
+        if any(n_each):
+            at = int((codes < EMPTY).argmax())
+            first = fit._cells.name_of(fit.undetermined[at][:-1])
+            n_unbounded, n_open = n_each
+            parts.append(text_of_unknown_cells(n_unbounded, n_open, first, how=how))
         if fit._known.is_cut:
             parts.append(
                 "To decide each of them would take too long: some of these may be 0, "

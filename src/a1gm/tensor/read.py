@@ -296,7 +296,7 @@ def _coordinates(T: Any) -> tuple[tuple[Ints, ...], Floats, tuple[int, ...]] | N
 
 def _names_of(names: Any, n: int) -> tuple[Any, ...]:
     found = tuple(range(n)) if names is None else names_in(names)
-    if len(found) != n or len(set(map(repr, found))) < n:
+    if len(found) != n or len(set(found)) < n or isinstance(names, set):
         raise ParameterError(
             f"names must be {n} different names, one per mode of T, got {names!r}."
         )

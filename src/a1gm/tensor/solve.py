@@ -29,11 +29,13 @@ import scipy.sparse.linalg as spl
 
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.types import Floats, Solver
+from a1gm._fit.place import FINITE
 from a1gm._kernel import kernel, threads_for
 from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import CELLS_RIGHT
-from a1gm.tensor.known import n_parameters, whole_rank
+from a1gm.exceptions import NotRepresentableError
+from a1gm.tensor.known import Known, n_parameters, whole_rank
 from a1gm.tensor.problem import (
     MOST_DENSE,
     PATIENCE,
@@ -56,7 +58,7 @@ LOOSE = 1e-3  # share of a residual that an estimate of errors may leave
 SAFELY = 4.0  # times as large as found, where errors are an estimate
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-MOST_WORK = 1 << 31  # multiplications of an elimination in the design
+MOST_WORK = 1 << 28  # multiplications of an elimination in the design
 ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
@@ -88,8 +90,21 @@ def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter) or _iterate(p, rank, tol, max_iter)
+    found = _two_groups(p, tol, max_iter)
+    if found is None:
+        rank = rank_of(p) if rank is None and p.is_small else rank
+        found = _iterate(p, rank, tol, max_iter)
+    if not (found.gap < math.inf and np.isfinite(found.t).all()):
+        raise NotRepresentableError(
+            "The factors of this table lie further apart than float64 allows. Multiply "
+            "levels by powers of ten that bring its cells closer together."
+        )
     return replace(found, exponent=p.exponent)
+
+
+def rank_of(p: Problem) -> int:
+    """Rank of a design: that of the Hessian if all cells are 1: no cut is weak."""
+    return Eliminated(p, np.ones(len(p.s)), p.counts).rank
 
 
 def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
@@ -137,6 +152,7 @@ def _is_whole(p: Problem, g: int) -> bool:
     return len(np.unique(keys)) == int(counts[0])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # such steps are not taken
 def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     """Scale; where that is slow, take Newton's steps."""
     t, n_iter, _ = p.scale(tol, max_iter)
@@ -277,8 +293,11 @@ def _settle(
     where its rank is not known.
     """
     if not p.is_small:
+        if _has_weak_cut(p, f, margins):
+            return replace(solved, is_bound=False)
         d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
         move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
+        move += rounding_of(float(p.counts.max())) * len(d)  # along a path of levels
         return replace(with_error(solved, move), is_bound=False)
     E = Eliminated(p, f, margins, rank)
     rounding = rounding_of(float(p.counts.max()))
@@ -293,6 +312,17 @@ def _settle(
         solved, margins = replace(solved, t=t, gap=p.gap(new)), new
     worst = error_left(E, p.sums - margins, rounding)
     return replace(with_error(solved, worst), is_bound=rank is not None)
+
+
+def _has_weak_cut(p: Problem, f: Floats, margins: Floats) -> bool:
+    """Whether cells far below the mean of all their levels tie what others do not."""
+    means = margins / np.maximum(p.counts, 1.0)
+    heavy = f >= WEAK * means[p.level].min(axis=0)
+    if heavy.all():
+        return False
+    others = p.only(heavy)
+    known = Known(replace(others, s=np.ones(len(others.s))), 0)
+    return bool((known.fates(p.of_groups(~heavy)) != FINITE).any())
 
 
 def with_error(solved: Solved, worst: float) -> Solved:

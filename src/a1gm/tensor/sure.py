@@ -22,12 +22,13 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 from a1gm.tensor.problem import design
 from a1gm.tensor.read import mode_of
-from a1gm.tensor.solve import PIVOT, Eliminated
+from a1gm.tensor.solve import PIVOT, Eliminated, rank_of
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
 
 MOST_LEVELS = 6000  # beside the largest margin
+AT_ONCE = 1 << 12  # totals
 MOST_SHARES = 1 << 27  # numbers in memory
 
 
@@ -55,8 +56,9 @@ class TensorUncertainty(GoodnessOfFit):
                 f"Errors of these margins need {n - largest:,} x {largest:,} numbers. "
                 "Fit fewer levels, or margins of fewer modes."
             )
+        rank = rank_of(p) if rank is None else rank
         self._hessian = Eliminated(p, *p.fitted(fit._found.t), rank)
-        if rank is not None and self._hessian.least_pivot < PIVOT:
+        if self._hessian.least_pivot < PIVOT:
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
                 "does not hold the errors across them. Fit such parts one by one."
@@ -95,12 +97,15 @@ class TensorUncertainty(GoodnessOfFit):
 
     def _variance(self, directions: Any) -> Floats:
         """Variances of sums of logarithms of factors, a sparse row each."""
-        E = self._hessian
-        own = directions[:, E.own]
-        rest = (directions[:, E.rest] - own @ E.q).toarray()
-        away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
-        of_own = np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel()
-        found: Floats = self._unit_variance * np.maximum(of_own + away, 0.0)
+        E, n = self._hessian, directions.shape[0]
+        parts = [np.zeros(0)]
+        for start in range(0, n, AT_ONCE):
+            some = directions[start : start + AT_ONCE]
+            own = some[:, E.own]
+            rest = (some[:, E.rest] - own @ E.q).toarray()
+            away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
+            parts.append(np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel() + away)
+        found: Floats = self._unit_variance * np.maximum(np.concatenate(parts), 0.0)
         return found
 
     def standard_error(self, index: Any, *, prediction: bool = False) -> Any:
@@ -144,6 +149,7 @@ class TensorUncertainty(GoodnessOfFit):
 
     def _tails(self, level: float) -> list[Callable[..., Floats]]:
         """The bounds of a level, as functions of positions of cells."""
+        check_sum(float(self._fit._cells.values.sum()))
         return [partial(self._bounds, tail) for tail in tails(level)]
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
@@ -234,8 +240,9 @@ class TensorUncertainty(GoodnessOfFit):
         k = mode_of(mode, fit.modes, "mode")
         if (k,) not in fit._groups:
             raise ParameterError(
-                f"Mode {mode!r} acts together with others, so it has no index: the "
-                f"margins are {fit.margins}."
+                f"{fit.modes[k]!r} acts together with others, so it has no index: the "
+                f"margins are {fit.margins}. Compare its totals with "
+                'cells="fitted".'
             )
         n, finder, factor = fit.shape[k], fit._finders[k], fit.factors[fit.modes[k]]
         at = finder.base(base, np.nan_to_num(factor) > 0.0)
