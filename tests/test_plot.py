@@ -108,6 +108,15 @@ def test_midnights_are_days(interactions):
     ]
 
 
+def test_totals_by_two_keys_are_named_without_brackets():
+    T = np.random.default_rng(0).poisson(9.0, (2, 3, 4))
+    sure = a1gm.fit_tensor(T, names=["year", "month", "site"]).uncertainty()
+    axes = plot.totals(sure.totals(["year", "month"], "fitted"))
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert names == ["0, 0", "0, 1", "0, 2", "1, 0", "1, 1", "1, 2"]
+    assert axes.get_title() == "Totals ± one standard error"
+
+
 def test_pictures_of_two_keys_refuse_fits_of_more():
     """Seen: advice to make the call just made, and "X is a single TensorFit"."""
     T = np.random.default_rng(0).poisson(9.0, (3, 4, 5))
@@ -181,7 +190,11 @@ def test_how_sure(counts):
     widths = [bar.get_width() for bar in axes.patches]
     np.testing.assert_allclose(widths, np.sort(sure.index().value)[::-1])
     totals = sure.totals("column")
-    widths = [bar.get_width() for bar in plot.totals(totals).patches]
+    axes = plot.totals(totals)
+    assert axes.get_title() == "Totals of the missing cells ± one standard error"
+    widths = [bar.get_width() for bar in axes.patches]
+    axes = plot.totals(sure.totals("column", "fitted"))
+    assert axes.get_title() == "Totals ± one standard error"
     np.testing.assert_allclose(widths, np.sort(totals.value)[::-1])
     picture = plot.residuals(frame, fit).images[0].get_array()
     np.testing.assert_allclose(picture.filled(nan), fit.residuals(X))

@@ -400,6 +400,21 @@ def test_bad_values_are_named_by_their_keys_and_row():
 LONG = long_frame()
 
 
+@pytest.mark.parametrize("kind", [np.array, iter, pd.Index, tuple])
+def test_keys_in_any_sequence(kind):
+    """Seen: raw errors for an array and for a generator."""
+    fit = a1gm.fit_long(LONG, kind(KEYS), "sales")
+    assert type(fit.fill_long().columns[0]) is str
+    frame = LONG.assign(year=2024)
+    three = a1gm.fit_long(frame, kind([*KEYS, "year"]), "sales")
+    assert three.modes == (*KEYS, "year")
+    assert repr(three.modes[0]) == "'shop'"
+    a1gm.assess(frame, keys=kind([*KEYS, "year"]), value="sales", random_state=0)
+    assert len(a1gm.fit_groups(frame, "year", kind(KEYS), "sales")) == 1
+    lazy = pl.from_pandas(LONG).lazy()
+    assert a1gm.fit_long(lazy, kind(KEYS), "sales").shape == fit.shape
+
+
 @pytest.mark.parametrize(
     ("frame", "keys", "value", "error", "words"),
     [

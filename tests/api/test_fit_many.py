@@ -442,7 +442,7 @@ def test_many_fits_are_saved_in_one_file(tmp_path):
     pd.testing.assert_frame_equal(one, other, check_dtype=False)
     with pytest.raises(ParameterError, match="loaded"):
         found.fill_long()
-    with pytest.raises(ParameterError, match="of one table, and this is a ManyFits"):
+    with pytest.raises(ParameterError, match="two keys, and this is a ManyFits"):
         a1gm.impute_file(tmp_path / "x.csv", tmp_path / "y.csv", fit=found)
     stack = a1gm.fit_many(stack_of(3))
     stack.save(tmp_path / "stack.a1gm")

@@ -69,6 +69,7 @@ def test_fit_writes_what_is_sure(tmp_path):
     assert sure["totals"]["missing"]["se"] == pytest.approx(total.se[0])
     by_column = sure["totals"]["missing_by_column"]["value"]
     np.testing.assert_allclose(by_column, u.totals("column").value, rtol=1e-9)
+    assert sure["totals"]["missing_by_column"]["labels"] == list("abcde")
 
 
 def test_fit_leaves_out_errors_that_take_long_and_nobody_asked_for(

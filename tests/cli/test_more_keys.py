@@ -105,6 +105,21 @@ def test_parts_with_separate_scales(tmp_path):
     assert "48 cells without a value" in page
 
 
+def test_totals_have_the_labels_of_their_levels(path, tmp_path):
+    """Seen: bare numbers, and nothing about a level without data."""
+    seen = pd.read_csv(path).astype({"n": float})
+    seen.loc[seen["year"] == 2021, "n"] = np.nan
+    seen.to_csv(path, index=False)
+    done = run("fit", path, "-o", tmp_path / "out", *LONG, "--json")
+    totals = json.loads(done.stdout)["uncertainty"]["totals"]
+    by_year = totals["missing_by_year"]
+    assert by_year["labels"] == ["2020", "2021", "2022"]
+    assert by_year["value"][1] is None
+    assert by_year["unknown"] == [0, 12, 0]
+    assert totals["missing_by_site"]["labels"] == list("abcd")
+    assert '"unknown": 12\n' in done.stdout
+
+
 def test_assess_compares_sets_of_margins(path):
     done = run("assess", path, *LONG, "--repeats", 2)
     found = a1gm.assess(
@@ -162,6 +177,11 @@ def test_columns_of_weights(path, counts, tmp_path, name):
         ("assess", "--interactions year", "write site:year, not year."),
         ("impute -o out.csv", "--interactions all", "write site:year, not all."),
         ("assess", "--sample 5", "--sample is for tables of two keys"),
+        ("report -o p.html", "--sample 5", "--sample is for tables of two keys."),
+        # Seen: exit code 0.
+        ("assess", "--tol -1", "tol must be a positive number, got -1.0."),
+        ("assess", "--weights n --exposure n", "Pass --exposure for counts collected"),
+        ("assess", "--duplicates sum --weights effort", "--duplicates sum and weights"),
         ("assess", "--hide last", "share"),
         ("inspect", "", "two keys"),
         ("impute -o out.csv", "--model m", "--long and --model"),
@@ -193,6 +213,8 @@ def test_cells_that_cannot_be_fitted_or_known(tmp_path):
     assert "6 cells stay missing" in done.stderr
     done = run("impute", path, "-o", tmp_path / "2.csv", *LONG, "--strict", code=1)
     assert "fit.undetermined" not in done.stderr
+    assert "stay missing" not in done.stderr  # seen, where nothing was written
+    assert "feb']; a1gm report lists them." in done.stderr
 
 
 def test_the_help_says_which_commands_take_more_keys():
@@ -206,7 +228,8 @@ def test_the_help_says_which_commands_take_more_keys():
 )
 def test_many_repeated_rows_ask_for_the_value(path, tmp_path, order, is_asked):
     """Seen: advice to add up the months, where the value was named first."""
-    frame = pd.read_csv(path).replace({"month": {"jan": 1, "feb": 2, "mar": 3}})
+    frame = pd.read_csv(path).drop(columns="effort")
+    frame = frame.replace({"month": {"jan": 1, "feb": 2, "mar": 3}})
     frame["n"] = 7 if is_asked else frame["n"]
     pd.concat([frame, frame[:1]]).to_csv(path, index=False)
     long = "--long", order or "site,year,month,n"
@@ -214,6 +237,28 @@ def test_many_repeated_rows_ask_for_the_value(path, tmp_path, order, is_asked):
     assert "occurs twice" in done.stderr
     asked = "Is 'month' the column of the values, which is named last?"
     assert (asked in done.stderr) == is_asked
+
+
+def test_a_key_that_is_missing_is_asked_for(path, tmp_path):
+    """Seen: only whether the value is the column of the values, which it was."""
+    long = "--long", "site,year,n"
+    done = run("impute", path, "-o", tmp_path / "out.csv", *long, code=1)
+    assert (
+        "Is a key missing, or is 'n' not the column of the values, which is named last?"
+    ) in done.stderr
+
+
+def test_a_model_of_three_keys_is_for_python(path, tmp_path):
+    """Seen: "Pass one of its fits: a1gm.load(path)[key]", which it does not have."""
+    model, out = tmp_path / "results" / "model.a1gm", tmp_path / "out.csv"
+    run("fit", path, "-o", model.parent, *LONG)
+    done = run("impute", path, "-o", out, "--model", model, code=2)
+    words = "In Python, a1gm.load(model).predict(frame) gives the values of cells."
+    assert words in done.stderr
+    assert words in run("impute", path, "-o", out, *LONG, "--model", "m", code=2).stderr
+    with pytest.raises(ParameterError, match=r"a1gm\.load\(model\)\.predict\(frame\)"):
+        a1gm.impute_file(path, out, fit=a1gm.load(model))
+    assert "not for a1gm impute" in " ".join(run("fit", "--help").stdout.split())
 
 
 def test_interactions_need_three_keys(path, tmp_path):

@@ -56,6 +56,7 @@ def test_cells_behave_like_a_list_of_tuples():
     assert cells.kind.tolist() == ["unbounded", "undetermined"]
     assert (2, 3, "undetermined") in cells
     assert "2 undetermined cells" in repr(cells)
+    assert repr(cells[:0]) == "<0 undetermined cells>"
     with pytest.raises(IndexError):
         cells[2]
 

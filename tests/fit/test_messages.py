@@ -8,7 +8,7 @@ import pytest
 import a1gm
 from a1gm import RankOneNMF
 from a1gm._fit import messages as _unknown
-from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
+from a1gm.exceptions import EmptyLineWarning, UndeterminedError, UndeterminedWarning
 
 nan = np.nan
 
@@ -40,6 +40,15 @@ def test_zeros_that_are_given_up():
 def test_missing_cells_by_kind(counts, text):
     found = UndeterminedWarning(_unknown.text_of_unknown_cells(*counts, (0, 2)))
     assert str(found).startswith(text)
+
+
+def test_cells_do_not_stay_missing_where_there_is_no_result():
+    """Seen: "They stay missing; a1gm report lists them", and nothing was written."""
+    text = _unknown.text_of_unknown_cells(0, 4, (0, 2), how="raise")
+    assert str(UndeterminedError(text)) == (
+        "4 missing cells are undetermined, the first at (0, 2); with "
+        "on_undetermined='warn', see fit.undetermined."
+    )
 
 
 def test_missing_cells_of_one_table_among_several():

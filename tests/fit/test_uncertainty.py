@@ -594,3 +594,10 @@ def test_an_exact_fit_has_no_outlier():
     u = a1gm.fit(X).uncertainty()
     assert u.dispersion == 0.0
     assert u.outlier is None
+
+
+def test_a_p_value_that_float64_cannot_hold():
+    """Seen: "(p = 0)"."""
+    u = a1gm.fit(np.random.default_rng(0).gamma(0.3, 1e5, (30, 30))).uncertainty()
+    assert u.pearson_p == 0.0
+    assert u.summary()["Pearson's chi-square"].endswith("(p < 1e-300)")

@@ -183,3 +183,16 @@ def test_what_has_a_call_of_its_own_is_told_so():
     assert a1gm.fit_long(series).shape == (2, 2)
     with pytest.raises(DataError, match=r"a1gm\.fit_many\(X\)"):
         a1gm.fit(np.ones((2, 3, 4)))
+
+
+def test_sparse_arrays_of_another_package():
+    """Seen: a raw RuntimeError, "Cannot convert a sparse array"."""
+    sparse = pytest.importorskip("sparse")
+    X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 6.0]])
+    stored = sparse.COO(X)
+    for door in (a1gm.fit, a1gm.assess):
+        with pytest.raises(NotNumericError, match=r"X\.to_scipy_sparse\(\)"):
+            door(stored)
+    assert a1gm.fit(stored.to_scipy_sparse(), absent="zero").shape == X.shape
+    holes = sparse.COO.from_numpy(np.where(X > 0.0, X, np.nan), fill_value=np.nan)
+    assert a1gm.fit_tensor(holes).shape == X.shape

@@ -107,8 +107,18 @@ def test_an_exact_table_has_no_errors():
     assert (found.skill, found.mean_absolute_error) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("option", ["by", "ordered", "sample"])
-def test_options_of_two_keys_are_refused(option):
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({name: 5} for name in ("by", "id", "columns", "exclude", "ordered")),
+        {"sample": 5},
+        {"negatives": "allow"},  # seen: this one and the next ones had no effect
+        {"level": 0.9},
+        {"exclude": np.array(["a", "b"])},
+    ],
+)
+def test_options_of_two_keys_are_refused(given):
+    (option,) = given
     with pytest.raises(ParameterError, match=f"{option}= is for tables of two keys"):
         a1gm.assess(counts(), **{option: 5})
 
@@ -125,3 +135,29 @@ def test_a_set_that_knows_few_cells_is_not_best():
     assert 0 < min(known - {0}) < found.n_hidden / 10
     four = rng.poisson(5.0, (3, 3, 3, 3)) + 1.0
     assert "54 more sets" in repr(a1gm.assess(four, interactions="all", repeats=1))
+
+
+        a1gm.assess(counts(), **given)
+
+
+def test_options_of_long_frames_are_refused():
+    with pytest.raises(ParameterError, match="Name the columns with the keys"):
+        a1gm.assess(counts(), value="n")
+    for T in (counts(), counts()[0]):
+        with pytest.raises(ParameterError, match="duplicates must be one of"):
+            a1gm.assess(T, duplicates="zz")
+
+
+@pytest.mark.parametrize("make", [tuple, list, np.stack])
+def test_cells_may_be_listed(make):
+    """Seen: refused, as rows of different lengths."""
+    T = counts()
+    index = make(np.indices(T.shape).reshape(3, -1))
+    listed = a1gm.assess((index, T.ravel(), T.shape), random_state=0)
+    assert listed == a1gm.assess((index, T.ravel()), random_state=0)
+    assert listed == a1gm.assess(T, random_state=0)
+
+
+def test_all_sets_are_compared_by_default():
+    assert len(a1gm.assess(counts(), random_state=0).scores) == 8
+    assert len(a1gm.assess(np.ones((2,) * 5), random_state=0).scores) == 1

@@ -20,7 +20,13 @@ from a1gm._fit.messages import aligned
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions
-from a1gm._rows.labels import Lookup, follow_in_order, plain_text, text_of_label
+from a1gm._rows.labels import (
+    Lookup,
+    follow_in_order,
+    names_in,
+    plain_text,
+    text_of_label,
+)
 from a1gm._rows.long import Duplicates, labels_of, read_groups, read_long
 from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_values
@@ -38,6 +44,7 @@ FEW = 10  # fewer hidden cells prove nothing
 FEWEST_PAIRS = 100  # of neighbouring residuals
 CORRELATED = 0.2  # residuals whose correlation errors do not bear
 MOST_GROUPS = 20  # that are printed
+MOST_MODES_OF_ALL = 4  # all sets of pairs are tried by default
 MOST_COMPARED = 20_000  # hidden cells, in all repeats
 MOST_OBSERVED, MOST_CELLS = 200_000, 10_000_000  # of rows that are judged
 
@@ -84,10 +91,11 @@ def assess(
         ``a1gm.fit_groups``: the result is about all of them, and its ``groups`` are
         those of each.
     interactions : "all", or sequence of tuples of modes, optional
-        For an array of more than two modes, or a long frame with three keys or more:
-        which sets of margins to compare, as in ``a1gm.fit_tensor``, beside one factor
-        per mode; "all" for every set of pairs of modes. Only ``hide``, ``repeats`` and
-        ``random_state`` are used beside it.
+        For more than two modes, in a long frame or as for ``a1gm.fit_tensor``: the sets
+        of margins to compare with one factor per mode; "all" for every set of pairs of
+        modes. Default: "all" of three or four modes, one factor per mode of more. The
+        options about columns of a frame, ``by``, ``ordered``, ``negatives``, ``level``
+        and ``sample`` are for two keys.
     weights, exposure : table of shape (n_rows, n_cols), or name, optional
         As for ``a1gm.fit`` and ``a1gm.fit_long``. The rest is fitted with those of its
         cells. Means are weighted by ``weights``, and so are deviance and mean absolute
@@ -136,18 +144,24 @@ def assess(
     True
     """
     trial = Trial(hide, repeats, random_state, ordered, negatives, level, sample)
-    weighting = weights_or_exposure(weights, exposure)
-    if interactions is not None or getattr(X, "ndim", 2) > 2 or len(keys or ()) > 2:
-        unused = {"by": by, "ordered": ordered, "sample": sample}
+    weighting, keys = weights_or_exposure(weights, exposure), names_in(keys)
+    check_long(duplicates, weighting, negatives)
+    has_modes = getattr(X, "ndim", 2) > 2 or _lists_cells(X)
+    if interactions is not None or has_modes or len(keys) > 2:
+        unused = {"by": by, "id": id, "columns": columns, "exclude": exclude}
+        for name in ("ordered", "negatives", "level", "sample"):
+            is_usual = getattr(trial, name) == getattr(Trial, name)
+            unused[name] = None if is_usual else name
         for name in [name for name, given in unused.items() if given is not None]:
             raise ParameterError(Option(name), " is for tables of two keys.")
-        if keys is None:
-            cells = read_cells(X, None, weights, exposure)
-        else:
-            check_long(duplicates, weighting, negatives)
+        if keys or value is not None:
             cells = cells_of_long(read_long(X, keys, value, weighting), duplicates)
+        else:
+            cells = read_cells(X, None, weights, exposure)
+        if interactions is None and len(cells.modes) <= MOST_MODES_OF_ALL:
+            interactions = "all"
         return assess_margins(cells, interactions, hide, repeats, random_state)
-    if keys is None and value is None and by is None:
+    if not keys and value is None and by is None:
         options = ColumnOptions(id, columns, exclude)
         table = _read_wide(X, options, weighting, negatives)
         return trial.judge(table, table.col_labels)
@@ -156,16 +170,23 @@ def assess(
             "keys= and value= name the columns that are used; leave out id=, columns= "
             "and exclude=."
         )
-    check_long(duplicates, weighting, negatives)
     if by is None:
         rows = read_long(X, keys, value, weighting, negatives).rows(duplicates)
         return trial.judge(rows, rows.col_labels)
-    about, tables = read_groups(X, by, keys or (), value, weighting, duplicates)
+    about, tables = read_groups(X, by, keys, value, weighting, duplicates)
     by_key = dict(zip(about.keys, tables, strict=True))
     return trial.judge_groups(by_key, labels_of(about.columns.values))
 
 
 # ------------------------------------------------------------------- what is judged
+def _lists_cells(X: Any) -> bool:
+    """Whether X is (indices, values), as for ``a1gm.fit_tensor``."""
+    is_tuple = isinstance(X, tuple) and len(X) in (2, 3)
+    return (
+        is_tuple and isinstance(X[0], Sequence | np.ndarray) and any(map(np.ndim, X[0]))
+    )
+
+
 def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
     """Draw the rows of a table that are judged: always the same ones.
 

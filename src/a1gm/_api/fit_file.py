@@ -23,6 +23,7 @@ from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, named, shown
 from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.kept import Kept
 from a1gm._fit.messages import WarningPolicy
 from a1gm._fit.sure.arguments import check_level
 from a1gm._fit.totals import fills_to_totals
@@ -57,6 +58,8 @@ from a1gm.exceptions import (
     TableTooLargeError,
     UndeterminedWarning,
 )
+
+PREDICT = "In Python, a1gm.load(model).predict(frame) gives the values of cells."
 
 
 def fit_file(
@@ -415,7 +418,7 @@ def _fill_to(
 def fill_file(
     src: PathOrPaths,
     dst: str | os.PathLike[str],
-    fit: RankOneFit | None,
+    fit: object,
     on_undetermined: OnUndetermined | None,
     reading: TableOptions,
     fitting: FitOptions,
@@ -432,10 +435,13 @@ def fill_file(
         check_level(how["interval"], "interval")
     check_rounding(how["round"])
     if not isinstance(fit, RankOneFit | None):
+        advice = (
+            "Pass one of its fits: a1gm.load(path)[key], or the file that "
+            "a1gm.load(path)[key].save(new_path) writes."
+        )
         raise ParameterError(
-            "A file is filled by the fit of one table, and this is a "
-            f"{type(fit).__name__}. Pass one of its fits: a1gm.load(path)[key], or the "
-            "file that a1gm.load(path)[key].save(new_path) writes."
+            "A file is filled by the fit of one table with two keys, and this is a "
+            f"{type(fit).__name__}. {PREDICT if isinstance(fit, Kept) else advice}"
         )
     found = find_files(src)
     beside = [path for given in (weighting[1], *totals) for path in paths_in(given)]

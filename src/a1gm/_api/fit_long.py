@@ -16,10 +16,11 @@ from a1gm._api.fit import (
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import Long
+from a1gm._rows.labels import names_in
 from a1gm._rows.long import Duplicates, read_long
 from a1gm._rows.weights import Weighting, weights_or_exposure
 from a1gm.engines.lazy import LazyFrames, kind_of, native_of
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import Option, ParameterError
 
 if TYPE_CHECKING:
     from a1gm.tensor import TensorFit
@@ -146,8 +147,8 @@ def _fit_elsewhere(
     """Fit a long table that its engine counts."""
     from a1gm.engines.long import LongTable
 
-    name, column = weighting
-    if len(keys or ()) > 2:
+    (name, column), keys = weighting, names_in(keys)
+    if len(keys) > 2:
         raise ParameterError(
             f"A {type(frame).__name__} is fitted with two keys, got {len(keys)}; "
             "collect it first for more."
@@ -176,6 +177,7 @@ def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> N
     check_signs(negatives, name)
     if duplicates == "sum":
         raise ParameterError(
-            f'duplicates="sum" and {name} cannot be combined: a sum of cells has no '
-            "one weight. Add the values and their weights up before."
+            Option("duplicates", "sum"),
+            f" and {name} cannot be combined: a sum of cells has no one weight. Add "
+            "the values and their weights up before.",
         )

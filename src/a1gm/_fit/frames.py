@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from html import escape
 from typing import Any, NamedTuple
@@ -89,7 +89,7 @@ def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -
         index = None if row_labels is None else _index(row_labels)
         return _library(backend).DataFrame(table, index=index, columns=_index(names))
     columns = {plain_text(name): table[:, j] for j, name in enumerate(names)}
-    return _make_frame(columns, backend, nan_to_null=True)
+    return _make_frame(columns.items(), backend, nan_to_null=True)
 
 
 def check_backend(backend: Any) -> None:
@@ -118,12 +118,8 @@ def labelled_frame(
     if labels is None:
         labels = range(len(next(iter(values.values()))))
     parts = [labels] if isinstance(what, str) else zip(*labels, strict=True)
-    columns = {name: _plain(part) for name, part in zip(names, parts, strict=True)}
-    try:
-        return _make_frame(columns | values, backend)
-    except (TypeError, ValueError, OverflowError):  # no column of one type
-        texts = {name: [*map(plain_text, part)] for name, part in columns.items()}
-        return _make_frame(texts | values, backend)
+    keys = zip(names, map(_plain, parts), strict=True)
+    return _make_frame([*keys, *values.items()], backend)
 
 
 def _plain(labels: Any) -> list[Any]:
@@ -147,16 +143,14 @@ def long_frame(
     ``names`` are those of the numbers. Numbers that are NaN become null in libraries
     that have it.
     """
-    made: dict[Any, Any] = {}
+    made: list[tuple[Any, Any]] = []
     for name, values, codes in keys:
-        if isinstance(name, tuple):  # a key of several columns
+        if isinstance(name, tuple) and isinstance(values[0], tuple):  # several columns
             rows = [values[k] for k in codes]
-            made |= {one: [row[k] for row in rows] for k, one in enumerate(name)}
+            made += [(one, [row[k] for row in rows]) for k, one in enumerate(name)]
         else:
-            made[name] = taken(values, codes)
-    for name, column in zip(names, columns, strict=True):
-        check_new_name(name, made)
-        made[name] = column
+            made.append((name, taken(values, codes)))
+    made += zip(names, columns, strict=True)
     return _make_frame(made, backend, nan_to_null=True)
 
 
@@ -170,21 +164,30 @@ def check_new_name(name: Any, known: Collection[Any]) -> None:
 
 
 def _make_frame(
-    columns: dict[str, Any], backend: Any, *, nan_to_null: bool = False
+    columns: Iterable[tuple[Any, Any]], backend: Any, *, nan_to_null: bool = False
 ) -> Any:
-    library = _library(backend)
+    """Make a frame of named columns; text of what the library cannot hold."""
+    library, made, gaps = _library(backend), dict[Any, Any](), []
+    for name, column in columns:
+        text = name if backend == "pandas" else plain_text(name)
+        check_new_name(text, made)
+        made[text] = column
     if backend == "pandas":
-        return library.DataFrame(columns)
+        return library.DataFrame(made)
     import narwhals as nw
 
-    gaps = []
-    for name, values in columns.items():
-        kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
-        if kind == "O":
-            columns[name] = list(values)
-        if kind == "f" and nan_to_null and np.isnan(values).any():
+    for name, column in made.items():
+        kind = column.dtype.kind if isinstance(column, np.ndarray) else ""
+        values = _plain(column) if kind == "O" else column
+        try:
+            series = nw.new_series(name, values, backend=backend)
+        except (TypeError, ValueError, OverflowError):  # no column of one type
+            texts = [*map(plain_text, values)]
+            series = nw.new_series(name, texts, backend=backend)
+        made[name] = series.to_native()
+        if kind == "f" and nan_to_null and np.isnan(column).any():
             gaps.append(name)
-    frame = nw.from_dict(columns, backend=backend)
+    frame = nw.from_dict(made, backend=backend)
     if gaps:
         frame = frame.with_columns(nw.col(*gaps).fill_nan(None))
     return frame.to_native()

@@ -70,7 +70,8 @@ def text_of_unknown_cells(
     total = sum(counts.values())
     where = "" if first is None else f", {first_place(total, first)}"
     stay = "It stays" if total == 1 else "They stay"
-    return f"{cells} {kind}{others}{where}. {stay} missing", see, "."
+    left = "" if how == "raise" else f". {stay} missing"
+    return f"{cells} {kind}{others}{where}{left}", see, "."
 
 
 def text_of_left_cells(n: int, first: object = None) -> str:

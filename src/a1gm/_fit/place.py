@@ -549,7 +549,9 @@ class UndeterminedCells(Sequence[Any]):
     def __repr__(self) -> str:
         shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
         more = ", ..." if len(self) > 3 else ""
-        return f"<{counted(len(self), 'undetermined cell')}: {shown}{more}>"
+        return (
+            f"<{counted(len(self), 'undetermined cell')}{shown and ': '}{shown}{more}>"
+        )
 
     def _repr_html_(self) -> str:
         some = [[str(i), str(j), kind] for i, j, kind in self[:MOST_SHOWN]]

@@ -135,6 +135,8 @@ def names_in(given: Any) -> tuple[Any, ...]:
     if given is None:
         return ()
     is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    if isinstance(given, np.ndarray):
+        given = given.tolist()  # names of Python
     names = (given,) if is_one else tuple(given)
     for name in names:
         if not isinstance(name, Hashable):

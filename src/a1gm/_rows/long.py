@@ -323,6 +323,22 @@ class LongTable:
         codes = tuple(key.codes[chosen] for key in self.keys)
         return coo_array((values, codes), shape=self.shape).tocsr()
 
+    def _doubt(self) -> str:
+        """Ask whether the columns are the right ones, as many rows repeat others."""
+        import narwhals as nw
+
+        value, labels = self.names[-1], (nw.String, nw.Categorical, nw.Enum)
+        used = {column for name in self.names for column in parts_of_key(name)}
+        columns = () if self.frame is None else self.frame.columns
+        for column in [self.frame.get_column(c) for c in columns if c not in used]:
+            is_key = column.dtype.is_integer() or column.dtype in labels
+            if is_key and 1 < column.n_unique() <= len(column) // 2:
+                text = " Is a key missing, or is {!r} not the column of the values"
+                break
+        else:
+            text = " Is {!r} the column of the values"
+        return f"{text.format(value)}, which is named last?"
+
     def refuse_duplicates(self) -> None:
         """Raise for keys that are there twice."""
         codes = np.stack([key.codes for key in self.keys])
@@ -334,9 +350,7 @@ class LongTable:
         inverse = inverse.ravel()
         two = self.row_name(int(first[inverse[at]]), ", in ")
         two += self.row_name(at, " and ")
-        is_often = 10 * len(again) > codes.shape[1]
-        value = self.names[-1]
-        ask = f" Is {value!r} the column of the values, which is named last?" * is_often
+        ask = self._doubt() if 10 * len(again) > codes.shape[1] else ""
         advice: Text = (
             "pass ",
             Option("duplicates", "sum"),
@@ -382,17 +396,18 @@ def _open_long(
     ``by`` are further columns, which may be levels of the index, as the keys may.
     """
     place_of: Callable[[int], str] = ROW_NUMBER
+    keys = names_in(keys)
     if isinstance(given, PlacedFrame):
         given, place_of = given
     if type(given).__name__ == "Series" and hasattr(given, "index"):
         given, defaults = _frame_of_series(given)
         keys, value = keys or defaults[:2], defaults[2] if value is None else value
-    if keys is None or value is None:
+    if not keys or value is None:
         raise ParameterError(
             "Name the columns with the keys and the one with the value: "
             'keys=["shop", "month"], value="sales".'
         )
-    if isinstance(keys, str) or len(keys) < 2 or () in keys:
+    if len(keys) < 2 or () in keys:
         raise ParameterError(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', or more, got {keys!r}."
@@ -538,9 +553,11 @@ def read_groups(
     names = names_in(by)
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
-    if len(keys) > 2:
-        raise ParameterError(f"Groups are tables of two keys, got {len(keys)} keys.")
     table = _open_long(given, keys, value, weighting, by=names)
+    if len(table.keys) > 2:
+        raise ParameterError(
+            f"Groups are tables of two keys, got {len(table.keys)} keys."
+        )
     place_of = table.place_of or ROW_NUMBER
     coded = [code_key(table.frame, name, place_of) for name in names]
     group: Ints = coded[0].codes.astype(np.int64)

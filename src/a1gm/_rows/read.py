@@ -41,6 +41,12 @@ def read_input(
         )
     if is_sparse(X):
         return read_sparse(X, absent, name)
+    if hasattr(X, "to_scipy_sparse"):
+        raise NotNumericError(
+            f"{name} is a sparse {type(X).__name__}. Pass {name}.to_scipy_sparse() to "
+            f"a1gm.fit with absent=, or {name} to a1gm.fit_tensor if its fill_value is "
+            "NaN."
+        )
     if absent is not None:
         raise ParameterError(
             f"absent={absent!r} is for SciPy sparse tables; {name} is dense. "

@@ -14,7 +14,7 @@ from a1gm._rows.labels import check_same_labels, first_difference, positions_amo
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.rows import Rows, read_array, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import LabelError, ParameterError, WeightsError
+from a1gm.exceptions import LabelError, Option, ParameterError, WeightsError
 
 Name: TypeAlias = Literal["weights", "exposure"]
 Weighting: TypeAlias = tuple[Name, Any]  # None for no weights
@@ -26,8 +26,11 @@ def weights_or_exposure(weights: Any, exposure: Any) -> Weighting:
         return "weights", weights
     if weights is not None:
         raise ParameterError(
-            "weights and exposure cannot be combined. Pass exposure= for counts "
-            "collected over different lengths of time or areas, otherwise weights=."
+            "weights and exposure cannot be combined. Pass ",
+            Option("exposure"),
+            " for counts collected over different lengths of time or areas, otherwise ",
+            Option("weights"),
+            ".",
         )
     return "exposure", exposure
 

@@ -25,7 +25,7 @@ class LongFile:
     Bad values are refused with their place; None for ``negatives`` leaves that to the
     fit, which may be one of many. ``reason`` is why the column of the values is needed,
     for messages; ``weight`` is the column of the weights or exposures. ``table`` has
-    all columns as they are, ``frame`` the keys with the numbers.
+    all columns as they are, ``frame`` has numbers in these two.
     """
 
     n_filled = n_left = 0  # pairs, when written; a pair may be in several rows
@@ -51,9 +51,10 @@ class LongFile:
         rows, self.table = files.in_memory(all_columns=True, **options)
         cells = rows.cells
         self.numbers: Floats = cells[:, 0]
-        self.frame = self.table.select(self.keys)
+        self.frame = self.table
         for name, column in zip(names, cells.T, strict=True):
-            self.frame = self.frame.append_column(name, pa.array(column))
+            at = self.frame.column_names.index(name)
+            self.frame = self.frame.set_column(at, name, pa.array(column))
 
     def write(
         self,

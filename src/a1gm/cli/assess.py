@@ -66,6 +66,7 @@ def assess(
     """
     import a1gm
     from a1gm._api.assess import Trial
+    from a1gm._api.fit import FitOptions
     from a1gm._rows.labels import plain_text
 
     share: Any = hide
@@ -73,6 +74,7 @@ def assess(
         share = float(hide)
     how: Any = {"negatives": options.negatives, "sample": sample}
     trial = Trial(share, repeats, seed, **how)
+    FitOptions(**options.fitting)  # checks them
     result: Any
     keys: Sequence[str] = _KEYS
     if has_many_keys(options):

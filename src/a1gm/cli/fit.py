@@ -73,7 +73,8 @@ def fit(
     other files. The column factors sum to 1, so a row factor is the estimated total of
     its row; if the table has several blocks, factors can be compared within a block
     only. With three keys or more there is a file per margin, factor_1 and so on, with
-    its keys; the first carries the units, the others sum to 1.
+    its keys; the first carries the units, the others sum to 1; their model is for
+    a1gm.load in Python, not for a1gm impute.
 
     Example:
       a1gm fit sales.csv --id shop -o results
@@ -260,6 +261,8 @@ def _tests_and_totals(
     sure: Uncertainty | TensorUncertainty, modes: Sequence[Any] = ("column",)
 ) -> dict[str, Any]:
     """Dispersion, tests of the fit and totals, for the summary."""
+    from a1gm._observe.codec import labels_to_json
+
     found: Any = sure
     whole: Any = "all" if modes == ("column",) else ()
     totals = {
@@ -269,5 +272,8 @@ def _tests_and_totals(
         }
         for name in ("missing", "fitted")
     }
-    totals |= {f"missing_by_{mode}": found.totals(mode).columns() for mode in modes}
+    for mode in modes:
+        total = found.totals(mode)
+        labels = labels_to_json(total.labels)
+        totals[f"missing_by_{mode}"] = {"labels": labels, **total.columns()}
     return {**{name: getattr(sure, name) for name in _TESTS}, "totals": totals}

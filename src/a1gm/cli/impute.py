@@ -104,7 +104,7 @@ def impute(
       a1gm impute duckdb:///shop.ddb::sales -o filled.parquet
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm._api.fit_file import check_place
+    from a1gm._api.fit_file import PREDICT, check_place
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.source import find_files
 
@@ -115,10 +115,7 @@ def impute(
         raise UsageError("--round auto and --digits contradict each other; drop one.")
     check_stdout(out, options)
     if is_long and model is not None:
-        raise UsageError(
-            "--long and --model cannot be combined. In Python, "
-            "a1gm.load(model).predict(frame) gives the values of pairs."
-        )
+        raise UsageError(f"--long and --model cannot be combined. {PREDICT}")
     totals = [path for path in (row_totals, col_totals) if path is not None]
     if is_long and totals:
         raise UsageError("--long and totals cannot be combined; drop one.")
@@ -221,7 +218,10 @@ def _impute_pairs(
         pairs = pairs.rename_columns([*long.keys, long.value, *names])
     long.write(out, pairs, **how)
     why = NOT_DETERMINED
-    if (n := long.n_left - fit.n_undetermined) > 0 and options.exposure is not None:
+    n_unknown = sum(
+        one.n_undetermined for one in (fit.values() if options.by else [fit])
+    )
+    if (n := long.n_left - n_unknown) > 0 and options.exposure is not None:
         of = "their exposure is" if n > 1 else "its exposure is"
         why = f"{of} not known; a row with the exposure and no value gives it."
     noun = "cell" if has_many_keys(options) else "pair"

@@ -50,6 +50,8 @@ def report(
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
+    if sample is not None and has_many_keys(options):
+        raise UsageError("--sample is for tables of two keys.")
     check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
     write_report(

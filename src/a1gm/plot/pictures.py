@@ -446,8 +446,7 @@ def margin(fit: TensorFit, k: int, *, most: int, ax: Axes) -> None:
         labels = fit._finders[fit._groups[k][0]].labels
         _line_or_bars(ax, factor, labels, most=most, title=title)
     else:
-        labels = [", ".join(map(plain_text, own)) for own in product(*names)]
-        bars(ax, factor.ravel(), labels, most=most, title=title)
+        bars(ax, factor.ravel(), [*product(*names)], most=most, title=title)
     ax.set_title(" × ".join(map(shown, fit.margins[k])), parse_math=False)
 
 
@@ -612,7 +611,8 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
         (axes,) = axes_for(ax, height=_height(min(most, len(found))))
         order = bars(axes, found.value, found.labels, most=most, title=title)
         _whiskers(axes, found.value, found.value - se, found.value + se, order)
-    axes.set_title("Totals ± one standard error")
+    of = " of the missing cells" if found._cells == "missing" else ""
+    axes.set_title(f"Totals{of} ± one standard error")
     return axes
 
 
@@ -809,5 +809,6 @@ def name_places(
 
 def short(name: Any, limit: int = 18) -> str:
     """Write a name; a long one loses its middle, for many differ at the end only."""
-    text = shown(plain_text(name))
+    parts = name if isinstance(name, tuple) else (name,)
+    text = shown(", ".join(map(plain_text, parts)))
     return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"

@@ -199,7 +199,8 @@ class TensorUncertainty(GoodnessOfFit):
         labels: Any = list(product(*names))
         if len(chosen) < 2:
             of, labels = [*of, "total"][0], [*names, ["all"]][0]
-        return self._totals_of(of, labels, value, self._variance(directions), unknown)
+        variance = self._variance(directions)
+        return self._totals_of(of, labels, value, variance, unknown, cells)
 
     def _design(self, index: Sequence[Ints]) -> Any:
         """Design rows of cells; wrong for those of levels without cells."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._fit.messages import Summarised
-from a1gm._fit.sure.arguments import Dispersion, check_dispersion
+from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion
 from a1gm._fit.sure.labelled import TotalsWithErrors
 from a1gm.exceptions import DataError
 
@@ -86,7 +86,7 @@ class GoodnessOfFit(Summarised, ABC):
         return self._share_below(self._unit)
 
     def _with_p(self, statistic: float, p: float) -> str:
-        why = f"p = {p:.2g}"
+        why = f"p = {p:.2g}" if p != 0.0 else "p < 1e-300"
         if self._share_of_small > MOST_SMALL:
             share = f"{self._share_of_small:.0%}"
             why = f"no p-value: {share} of the fitted means are below {self._unit:.3g}"
@@ -110,6 +110,7 @@ class GoodnessOfFit(Summarised, ABC):
         value: Floats,
         variance: Floats,
         unknown: Floats | int,
+        cells: Which,
     ) -> TotalsWithErrors:
         """Totals and the variances of their estimates, with both errors.
 
@@ -123,10 +124,11 @@ class GoodnessOfFit(Summarised, ABC):
             se=np.sqrt(variance + self._process * value),
             se_estimation=np.sqrt(variance),
             se_process=np.sqrt(self._process * value),
-            unknown=np.asarray(unknown) if n_left_out and is_each else None,
+            unknown=np.asarray(unknown, np.int64) if n_left_out and is_each else None,
             _of=of,
             _backend=self._backend,
             _n_left_out=n_left_out,
+            _cells=cells,
         )
 
     # ----------------------------------------------------------------------- appearance

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from a1gm._base.types import Floats
+from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.words import counted, html_grid, text_grid
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.messages import number_grid
+from a1gm._fit.sure.arguments import Which
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -35,7 +36,7 @@ class _Labelled:
     def __len__(self) -> int:
         return len(self.value)
 
-    def columns(self) -> dict[str, Floats]:
+    def columns(self) -> dict[str, AnyArray]:
         """The numbers by name."""
         names = [f.name for f in fields(self)[1:] if not f.name.startswith("_")]
         found = {name: getattr(self, name) for name in names}
@@ -96,4 +97,5 @@ class TotalsWithErrors(_Labelled):
 
     se_estimation: Floats
     se_process: Floats
-    unknown: Floats | None = None
+    unknown: Ints | None = None
+    _cells: Which = "missing"

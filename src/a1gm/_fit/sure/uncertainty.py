@@ -179,7 +179,7 @@ class Errors(GoodnessOfFit):
         self._info.check_size()
         labels = ["all"] if by == "all" else self._finder(by).names
         of = "total" if by == "all" else by
-        return self._totals_of(of, labels, *self._sums(by, cells))
+        return self._totals_of(of, labels, *self._sums(by, cells), cells)
 
     def _column_totals(
         self, by: By, pieces: Iterator[tuple[Floats, ...]]
