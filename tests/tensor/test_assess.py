@@ -120,7 +120,7 @@ def test_an_exact_table_has_no_errors():
 def test_options_of_two_keys_are_refused(given):
     (option,) = given
     with pytest.raises(ParameterError, match=f"{option}= is for tables of two keys"):
-        a1gm.assess(counts(), **{option: 5})
+        a1gm.assess(counts(), **given)
 
 
 def test_a_set_that_knows_few_cells_is_not_best():
@@ -135,9 +135,6 @@ def test_a_set_that_knows_few_cells_is_not_best():
     assert 0 < min(known - {0}) < found.n_hidden / 10
     four = rng.poisson(5.0, (3, 3, 3, 3)) + 1.0
     assert "54 more sets" in repr(a1gm.assess(four, interactions="all", repeats=1))
-
-
-        a1gm.assess(counts(), **given)
 
 
 def test_options_of_long_frames_are_refused():
