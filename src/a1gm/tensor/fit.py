@@ -108,7 +108,7 @@ def fit_cells(
             problem = cells.problem(levels)
             is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
             rank = whole_rank(cells, groups) if is_large else None
-            known = Known(problem, math.prod(cells.shape), rank)
+            known = Known(problem, levels, rank)
             solved = solve(known.stay, known.rank, options.tol, options.max_iter)
             solved = replace(solved, rank=rank)
     how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}

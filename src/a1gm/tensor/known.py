@@ -28,13 +28,22 @@ from scipy.sparse.linalg import lsmr
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm.tensor.problem import DENSE, Margin, Problem, design, distinct_rows, row_keys
+from a1gm.tensor.problem import (
+    DENSE,
+    Levels,
+    Margin,
+    Problem,
+    design,
+    distinct_rows,
+    row_keys,
+)
 
 PRIME = 2_147_483_629  # below 2**31: products fit into int64
 MOST_EXACT = 300  # classes up to which the span is found by elimination
 FIRST = 1 << 15  # cells of a large list that are contracted first
 MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
-MOST_KINDS = 2000  # of cells, up to which linear programs decide some of them
+MOST_CELLS = 1 << 20  # of a table whose kinds of cells are counted
+MOST_KINDS = 1000  # of cells that linear programs decide
 MOST_NUMBERS = 1 << 21  # in all of these programs together
 SURELY = 0.5  # of a zero that a direction lowers by 1
 BY_WAYS = {(True, False): ZERO, (False, True): UNBOUNDED}
@@ -152,12 +161,14 @@ def _null_vector(A: Any, random: np.random.Generator) -> Floats:
 class Known:
     """Fates of the cells of a problem, and the observed zeros that are given up.
 
-    ``n_cells`` are those of the table, ``whole_rank`` is the rank, if positive cells
-    are known to decide all cells.
+    ``every`` are the levels of all cells of the table, ``whole_rank`` is the rank, if
+    positive cells are known to decide all cells.
     """
 
-    def __init__(self, p: Problem, n_cells: int, whole_rank: int | None = None) -> None:
-        self.problem, self._whole_rank = p, whole_rank
+    def __init__(
+        self, p: Problem, every: Sequence[Levels], whole_rank: int | None = None
+    ) -> None:
+        self.problem, self._every, self._whole_rank = p, every, whole_rank
         sizes, self._is_zero = p.sizes.tolist(), p.s == 0.0
         if whole_rank is None:
             positive = ~self._is_zero if self._is_zero.any() else slice(None)
@@ -173,8 +184,6 @@ class Known:
         A, Z = self._A, self._Z
         self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
         self.is_cut = False  # whether there were too many of them
-        n_kinds = min(n_cells, math.prod(self._sizes))
-        self._are_few = n_kinds <= min(MOST_KINDS, MOST_NUMBERS // (A.nnz + Z.nnz))
         self._span = Span(A)
         outside = ~self._span.has(Z)
         # A class without any positive cell can go to 0 by itself.
@@ -218,32 +227,61 @@ class Known:
     def fates(self, levels: Sequence[Ints]) -> SmallInts:
         """Codes of the fates of cells, given by their level in every group, or -1."""
         found = np.full(len(levels[0]), EMPTY, np.int32)
-        is_there = np.min(levels, axis=0) >= 0
-        pairs = zip(self._labels, levels, strict=True)
-        tuples = [label[level[is_there]] for label, level in pairs]
-        kinds, inverse = distinct_rows(tuples, self._sizes)
+        kinds, inverse, is_there = self._kinds(levels)
         found[is_there] = self._fates_of_kinds(kinds)[inverse]
         return found
 
-    def _fates_of_kinds(self, kinds: Tuples) -> SmallInts:
+    def _kinds(self, levels: Sequence[Ints]) -> tuple[Tuples, Ints, Bools]:
+        """Kinds of cells by classes, that of each, and which cells have levels."""
+        is_there = np.min(levels, axis=0) >= 0
+        pairs = zip(self._labels, levels, strict=True)
+        tuples = [label[level[is_there]] for label, level in pairs]
+        return *distinct_rows(tuples, self._sizes), is_there
+
+    def _fates_by_spans(self, kinds: Tuples) -> tuple[SmallInts, Ints]:
+        """Fates of kinds of cells, and which of them linear programs must decide."""
         rows = design(kinds, self._sizes)
         found = np.where(self._span.has(rows), FINITE, UNDETERMINED).astype(np.int32)
         if not self._driven.any():  # directions come in both signs
-            return found
+            return found, np.zeros(0, np.int64)
         driven = [column[self._driven] for column in self._zeros]
         both = [np.concatenate(pair) for pair in zip(kinds, driven, strict=True)]
         _, number = distinct_rows(both, self._sizes)
         is_driven = np.isin(number[: len(found)], number[len(found) :])
         found[is_driven & (found != FINITE)] = ZERO
         # What no cell compares goes both ways.
-        left = np.flatnonzero((found == UNDETERMINED) & self._span_of_all.has(rows))
+        is_left = (found == UNDETERMINED) & self._span_of_all.has(rows)
+        return found, np.flatnonzero(is_left)
+
+    @cached_property
+    def _are_few(self) -> bool:
+        """Whether linear programs decide: if the table has few kinds that need them.
+
+        Not those that are asked for: answers would depend on earlier questions.
+        """
+        lengths: dict[int, int] = {}
+        for own in self._every:
+            lengths |= dict(zip(own.margin, own.lengths, strict=True))
+        shape = [lengths[k] for k in sorted(lengths)]
+        if math.prod(shape) > MOST_CELLS:
+            return False
+        index = [k.ravel() for k in np.indices(shape)]
+        kinds, *_ = self._kinds([own.find(index) for own in self._every])
+        _, left = self._fates_by_spans(kinds)
+        n, n_numbers = len(left), self._A.nnz + self._Z.nnz
+        return n <= MOST_KINDS and n * n_numbers <= MOST_NUMBERS
+
+    def _fates_of_kinds(self, kinds: Tuples) -> SmallInts:
+        rows, (found, left) = design(kinds, self._sizes), self._fates_by_spans(kinds)
+        if not len(left):
+            return found
         if len(kinds) == 2 and sum(self._sizes) <= MOST_CLASSES:
             a, b = kinds[0][left], kinds[1][left] + self._sizes[0]
             ahead, behind = self._leads[a, b], self._leads[b, a]
             found[left[ahead & ~behind]], found[left[behind & ~ahead]] = ZERO, UNBOUNDED
             return found
-        self.is_cut |= len(left) > 0 and not self._are_few
-        if self.is_cut:
+        if not self._are_few:
+            self.is_cut = True
             return found
         along = np.zeros((len(left), 2), bool)  # directions lower a kind, and raise it
         for k, own in enumerate(left):

@@ -104,7 +104,7 @@ class TensorFit(Certified, Kept):
     def _known(self) -> Known:
         """What the data determine; not needed where positive cells decide all."""
         problem = self._cells.problem(self._levels)
-        return Known(problem, math.prod(self.shape), self._found.rank)
+        return Known(problem, self._levels, self._found.rank)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -321,7 +321,7 @@ def _has_weak_cut(p: Problem, f: Floats, margins: Floats) -> bool:
     if heavy.all():
         return False
     others = p.only(heavy)
-    known = Known(replace(others, s=np.ones(len(others.s))), 0)
+    known = Known(replace(others, s=np.ones(len(others.s))), ())
     return bool((known.fates(p.of_groups(~heavy)) != FINITE).any())
 
 
