@@ -16,11 +16,11 @@ list of cells: that positive cells decide all others, the certificate, the bound
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
@@ -30,16 +30,17 @@ import scipy.sparse.linalg as spl
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import kernel, threads_for
+from a1gm._kernel.network import rounding_of_sums
+from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import table_of
-from a1gm._rows.sparse import SparseRows
-from a1gm._solve.cell_error import CELLS_RIGHT
+from a1gm._rows.sparse import read_sparse
+from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm.tensor.known import n_parameters, whole_rank
 from a1gm.tensor.problem import (
     MOST_DENSE,
     PATIENCE,
     Levels,
     Problem,
-    design,
     gap_of,
     reach,
     row_keys,
@@ -83,47 +84,55 @@ class Solved:
     rank: int | None = None
     exponent: int = 0
 
+    def off_by(self, worst: float, *, is_bound: bool = True) -> Solved:
+        """The same fit with the error of its cells, by that of their logarithms."""
+        error = max(cell_error(worst), self.gap)
+        return replace(self, cell_error=error, is_bound=is_bound)
 
-def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
+
+def solve(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter) or _iterate(p, rank, tol, max_iter)
+    found = _two_groups(p, options) or _iterate(p, rank, options)
     return replace(found, exponent=p.exponent)
 
 
-def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
-    """Solve a problem in which all groups but two are whole, by the engine of two ways.
+def _two_way(table: AnyRows, options: FitOptions) -> Solved:
+    """The optimum of a table of two ways, by their engine."""
+    options = replace(options, on_undetermined="ignore")
+    fit = fit_rows(table, options, policy=None)
+    t = np.concatenate([fit.row_factor[:], fit.col_factor])
+    error = max(fit.cell_error, fit.certificate)
+    return Solved(t, fit.solver, fit.n_iter, fit.certificate, error)
 
-    The factors of a whole group are its sums. None for other problems.
+
+def _two_groups(p: Problem, options: FitOptions) -> Solved | None:
+    """Solve a problem in which all groups but two are whole; None for others.
+
+    The factors of a whole group are its sums.
     """
     is_whole = [_is_whole(p, g) for g in range(len(p.sizes))]
-    if is_whole.count(False) > 2:
+    if len(is_whole) == 1 or is_whole.count(False) > 2:
         return None
     pair = np.argsort(is_whole, kind="stable")[:2]
-    a, n = p.level[pair[0]] - p.starts[pair[0]], int(p.sizes[pair[0]])
-    b, m = np.zeros_like(a), 1
-    if len(pair) > 1:
-        b, m = p.level[pair[1]] - p.starts[pair[1]], int(p.sizes[pair[1]])
-    v = np.ones(len(p.s)) if p.v is None else p.v
+    v, at = np.ones(len(p.s)) if p.v is None else p.v, p.of_groups(slice(None))
     # Cells of one pair of levels are added up, as are their weights.
+    a, b = (at[g] for g in pair)
+    n, m = map(int, p.sizes[pair])
     S, V = (sp.csr_array((x, (a, b)), (n, m)) for x in (p.s, v))
-    ptr, cols = S.indptr.astype(np.int64), S.indices.astype(np.int32)
-    table = SparseRows(ptr, cols, S.data, n, m, absent="missing")
+    table = read_sparse(S, "missing", "T")
     if (V.data == V.data[0]).all():
-        table = replace(table, values=S.data / V.data[0])
+        table = table.with_values(S.data / V.data[0])
     else:
-        weights = replace(table, values=V.data)
-        table = replace(table, weights=weights, exposed=True)
-    options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
-    fit = fit_rows(table, options, policy=None)
+        table = replace(table, weights=table.with_values(V.data), exposed=True)
+    found = _two_way(table, options)
     levels = zip(p.split(p.sums), p.split(p.counts), strict=True)
     parts = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in levels]
-    for g, factor in zip(pair, (fit.row_factor, fit.col_factor), strict=False):
-        parts[g] = np.nan_to_num(factor[:])
+    parts[pair[0]], parts[pair[1]] = np.split(np.nan_to_num(found.t), [n])
     t = np.concatenate(parts)
     gap = p.gap(p.fitted(t)[1])
-    return Solved(t, fit.solver, fit.n_iter, gap, max(fit.cell_error, gap))
+    return replace(found, t=t, gap=gap, cell_error=max(found.cell_error, gap))
 
 
 def _is_whole(p: Problem, g: int) -> bool:
@@ -137,21 +146,16 @@ def _is_whole(p: Problem, g: int) -> bool:
     return len(np.unique(keys)) == int(counts[0])
 
 
-def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
+def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """Scale; where that is slow, take Newton's steps."""
+    tol, max_iter = options.tol, options.max_iter
     t, n_iter, _ = p.scale(tol, max_iter)
     f, margins = p.fitted(t)
-    gap, patience = p.gap(margins), CRAWLING
+    gap = p.gap(margins)
     solver: Solver = "scaling" if gap <= tol else "newton"
     while gap > tol and n_iter < max_iter:
-        if p.is_small:
-            d, used = Eliminated(p, f, margins).solve(p.sums - margins), 1
-        else:
-            forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
-            d, used = _step(p, f, margins, forcing, max_iter - n_iter, patience)
-            if used >= patience:
-                patience = 0
-        n_iter += used
+        d = _step(p, f, margins, max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap))
+        n_iter += 1
         move = float(np.abs(d[p.level].sum(axis=0)).max())
         new = t * np.exp(d * (LONGEST_STEP / max(move, LONGEST_STEP)))
         of_new = p.fitted(new)
@@ -162,41 +166,33 @@ def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
     return _settle(p, Solved(t, solver, n_iter, gap), f, margins, rank, tol)
 
 
-def _step(
-    p: Problem, f: Floats, margins: Floats, forcing: float, most: int, patience: int
-) -> tuple[Floats, int]:
-    """Newton's step at fitted cells f, and how many products with the Hessian it took.
+def _step(p: Problem, f: Floats, margins: Floats, forcing: float) -> Floats:
+    """Newton's step at fitted cells f.
 
-    By conjugate gradients; where these crawl, as along thin chains, whose fill-in is
-    low, by a sparse factorisation after ``patience`` products.
+    Where the Hessian is too large to be dense, conjugate gradients leave a share of
+    ``forcing`` of the residual; where they crawl, as along thin chains, whose fill-in
+    is low, a sparse factorisation takes over.
     """
+    if p.is_small:
+        return Eliminated(p, f, margins).solve(p.sums - margins)
     root = np.where(margins > 0.0, margins, 1.0) ** -0.5
-    n_products = 0
 
     def times(y: Floats) -> Floats:
-        nonlocal n_products
-        n_products += 1
         found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
         return np.asarray(root * found)
 
     b = root * (p.sums - margins)
     H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
     noise = NOISE * float(np.linalg.norm(root * margins))
-    y, _ = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=min(most, patience))
-    if patience <= n_products < most:
-        solve = _factorised(p, f, root)
+    y, is_left = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=CRAWLING)
+    if is_left:
+        A: Any = p.design @ sp.diags_array(root)
+        shifted: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(b))
+        how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        factors = spl.splu(shifted.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
         for _ in range(REFINED):  # undoes the shift
-            y = y + solve(b - times(y))
-    return root * y, n_products
-
-
-def _factorised(p: Problem, f: Floats, root: Floats) -> Callable[[Floats], Floats]:
-    """Solver of the Hessian times roots on both sides."""
-    A = design(p.of_groups(slice(None)), p.sizes.tolist()) @ sp.diags_array(root)
-    H: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(root))
-    how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    solver = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
-    return cast("Callable[[Floats], Floats]", solver.solve)
+            y = y + factors.solve(b - times(y))
+    return np.asarray(root * y)
 
 
 class Eliminated:
@@ -262,6 +258,18 @@ class Eliminated:
         x[self.own] = (own - self.B @ y) / self.d
         return x
 
+    def error_left(self, rest: Floats, longest: int) -> float:
+        """First-order error of logarithms of cells: what convergence left, rounding.
+
+        Sums by level, of up to ``longest`` cells, are known up to a share. They move
+        the groups that were not eliminated by up to |G| D, twice: also by way of the
+        other group, which then is moved by as much as they are.
+        """
+        moved = np.zeros(len(rest))
+        moved[self.rest] = np.abs(self.inverse) @ self.D[self.rest]
+        most = 1.0 + 4.0 * reach(moved, self.starts)
+        return reach(self.solve(rest), self.starts) + rounding_of_sums(longest) * most
+
 
 def _dense(A: Any) -> Floats:
     return A if isinstance(A, np.ndarray) else np.asarray(A.toarray())
@@ -277,46 +285,21 @@ def _settle(
     where its rank is not known.
     """
     if not p.is_small:
-        d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
+        d = _step(p, f, margins, LOOSE)
         move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
-        return replace(with_error(solved, move), is_bound=False)
-    E = Eliminated(p, f, margins, rank)
-    rounding = rounding_of(float(p.counts.max()))
+        return solved.off_by(move, is_bound=False)
+    E, longest = Eliminated(p, f, margins, rank), int(p.counts.max())
     if rank is not None and E.least_pivot < WEAK:
         if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
-            return _mended(p, solved, rank, rounding)
+            return _mended(p, solved, rank, rounding_of_sums(longest))
         if E.least_pivot == 0.0:  # of which no bound is known
             return solved
     t = solved.t * np.exp(E.solve(p.sums - margins))
     _, new = p.fitted(t)
     if p.gap(new) <= max(solved.gap, tol):
         solved, margins = replace(solved, t=t, gap=p.gap(new)), new
-    worst = error_left(E, p.sums - margins, rounding)
-    return replace(with_error(solved, worst), is_bound=rank is not None)
-
-
-def with_error(solved: Solved, worst: float) -> Solved:
-    """The same fit with the error of its cells, by that of their logarithms."""
-    error = worst / (1.0 - worst) if worst < 0.5 else math.inf
-    return replace(solved, cell_error=max(error, solved.gap))
-
-
-def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
-    """First-order error of cells: what convergence has left, and rounding.
-
-    Sums by level are known up to a share of ``rounding``. They move the groups that
-    were not eliminated by up to |G| D, twice: also by way of the other group, which
-    then is moved by as much as they are.
-    """
-    moved = np.zeros(len(rest))
-    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
-    most = 1.0 + 4.0 * reach(moved, E.starts)
-    return reach(E.solve(rest), E.starts) + rounding * most
-
-
-def rounding_of(longest: float) -> float:
-    """Share of a sum of so many numbers that rounding takes or adds."""
-    return (4.0 + math.sqrt(longest)) * 2.0**-53
+    worst = E.error_left(p.sums - margins, longest)
+    return solved.off_by(worst, is_bound=rank is not None)
 
 
 @np.errstate(under="ignore")
@@ -327,8 +310,7 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     any other cell takes from them are heavier cells only, so that the gradient of one
     of them is a sum over lighter cells: no large number hides a small one.
     """
-    A = design(p.of_groups(slice(None)), p.sizes.tolist()).toarray().astype(np.float64)
-    t, last = solved.t, math.inf
+    A, t, last = p.design.toarray().astype(np.float64), solved.t, math.inf
     for k in range(ROUNDS):
         f, margins = p.fitted(t)
         f = np.maximum(f, 1e-300)
@@ -350,7 +332,7 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
         t, last = t * np.exp(K @ (y / max(1.0, move))), move
     left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
     solved = replace(solved, t=t, gap=p.gap(margins))
-    return with_error(solved, reach(np.abs(K) @ left, p.starts))
+    return solved.off_by(reach(np.abs(K) @ left, p.starts))
 
 
 def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
@@ -393,34 +375,26 @@ def fit_array(
     if rank is None or not (is_small or _are_even(cells.numbers)):
         return None
     if len(cells.shape) == 2:
-        return _two_modes(cells, options, rank)
-    p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
-    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
-        return None
-    t, n_iter, margins = p.scale(options.tol, options.max_iter)
-    solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums), rank=rank)
-    if solved.gap > options.tol:
-        return None
-    if is_small:
-        E = Eliminated(p, p.found, margins, rank)
-        if E.least_pivot < WEAK:
-            return None
-        rounding = rounding_of(cells.numbers.size / min(sizes))
-        solved = with_error(solved, error_left(E, p.sums - margins, rounding))
+        solved = _two_way(table_of(cells.numbers), options)
     else:
-        worst = reach((p.sums - margins) / margins, p.starts) * math.sqrt(len(margins))
-        solved = replace(with_error(solved, worst), is_bound=False)
-    return solved if solved.cell_error <= CELLS_RIGHT else None
-
-
-def _two_modes(cells: Cells, options: FitOptions, rank: int) -> Solved | None:
-    """The optimum of an array by the engine of two ways."""
-    options = replace(options, on_undetermined="ignore")
-    fit = fit_rows(table_of(cells.numbers), options, policy=None)
-    t = np.concatenate([fit.row_factor[:], fit.col_factor])
-    error = max(fit.cell_error, fit.certificate)
-    solved = Solved(t, fit.solver, fit.n_iter, fit.certificate, error, rank=rank)
-    return solved if error <= CELLS_RIGHT else None
+        p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
+        if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
+            return None
+        t, n_iter, margins = p.scale(options.tol, options.max_iter)
+        solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums))
+        rest = p.sums - margins
+        if solved.gap > options.tol:
+            return None
+        if not is_small:
+            worst = reach(rest / margins, p.starts) * math.sqrt(len(margins))
+            solved = solved.off_by(worst, is_bound=False)
+        else:
+            E = Eliminated(p, p.found, margins, rank)
+            if E.least_pivot < WEAK:
+                return None
+            longest = cells.numbers.size // min(sizes)
+            solved = solved.off_by(E.error_left(rest, longest))
+    return replace(solved, rank=rank) if solved.cell_error <= CELLS_RIGHT else None
 
 
 def _whole_fibres(cells: Cells) -> Floats | None:
@@ -479,10 +453,13 @@ class _Bits:
         sums = np.split(self.sums, self.starts[1:-1])
         t = [own / own.sum() for own in sums]
         outer = range(len(self.outer))
-        reached = self._reach(t[-1])
+        reached, weights = self._reach(t[-1]), reduce(np.multiply.outer, t[:-1])
         for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
+            fitted = reached * weights
             for mode in INNER * [*outer]:
-                t[mode] = sums[mode] / _contracted(reached, t, mode)
+                ratio = sums[mode] / _margin(fitted, mode)
+                t[mode] *= ratio
+                fitted *= ratio.reshape(-1, *[1] * (fitted.ndim - 1 - mode))
             weights = reduce(np.multiply.outer, t[:-1])
             collected = self._collect(weights, 1, weights.size)[0]
             t[-1] = sums[-1] / collected
@@ -515,11 +492,3 @@ def _margin(table: Floats, *modes: int) -> Floats:
     """Sums of a table by the levels of modes."""
     found: Floats = table.sum(axis=tuple(set(range(table.ndim)) - set(modes)))
     return found
-
-
-def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:
-    """Sums over the table of fibres times the factors of all other modes."""
-    for k in reversed(range(reached.ndim)):
-        if k != mode:
-            reached = np.tensordot(reached, t[k], axes=(k, 0))
-    return reached
