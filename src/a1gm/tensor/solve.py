@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -138,12 +138,12 @@ def _two_groups(p: Problem, options: FitOptions) -> Solved | None:
 def _is_whole(p: Problem, g: int) -> bool:
     """Whether all levels of a group have the same cells, of the same weights."""
     counts = p.split(p.counts)[g]
-    counts = counts[counts > 0.0]
-    if len(counts) == 1 or p.v is not None or (counts != counts[0]).any():
-        return len(counts) == 1
+    n, most = np.count_nonzero(counts), counts.max()
+    if n == 1 or p.v is not None or n * most > len(p.s):
+        return bool(n == 1)
     others = np.delete(p.level, g, axis=0)
     keys = row_keys(others, [p.starts[-1]] * len(others))
-    return len(np.unique(keys)) == int(counts[0])
+    return bool(len(np.unique(keys)) == most)
 
 
 def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
@@ -198,28 +198,26 @@ def _step(p: Problem, f: Floats, margins: Floats, forcing: float) -> Floats:
 class Eliminated:
     """The Hessian with its largest group eliminated, and a generalised inverse.
 
-    ``D`` are the sums of the fitted cells f by level. Null directions are pinned by a
-    Cholesky factorisation with pivoting that stops where pivots vanish, or at the rank
-    of the design if it is known.
+    ``D`` are the sums of the fitted cells f by level, ``inverse`` is that of the groups
+    that are left. Null directions are pinned by a Cholesky factorisation with pivoting
+    that stops where pivots vanish, or at the rank of the design if it is known.
     """
 
     def __init__(self, p: Any, f: Any, D: Floats, rank: int | None = None) -> None:
         self.D, self.starts = D, p.starts
-        starts = p.starts
-        big = int(np.argmax(np.diff(starts)))
-        others = [g for g in range(len(starts) - 1) if g != big]
-        self.own = slice(int(starts[big]), int(starts[big + 1]))
-        self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
-        n_own = int((D[self.own] > 0.0).sum())
+        big = int(np.diff(p.starts).argmax())
+        others = [g for g in range(len(p.starts) - 1) if g != big]
+        self.own = slice(int(p.starts[big]), int(p.starts[big + 1]))
+        self.rest = np.delete(np.arange(len(D)), self.own)
+        n_own = int(np.count_nonzero(D[self.own]))
         self.d = np.where(D[self.own] > 0.0, D[self.own], 1.0)
-        blocks: Any = [
-            np.zeros((len(self.d), 0)),
-            *(p.cross(f, big, g) for g in others),
-        ]
+        blocks: Any = [np.zeros((len(self.d), 0))]
+        blocks += [p.cross(f, big, g) for g in others]
         is_sparse = any(map(sp.issparse, blocks))
         self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
         S = np.diag(D[self.rest])  # of which the lower half is used
-        at = {g: slice(*np.searchsorted(self.rest, starts[[g, g + 1]])) for g in others}
+        ends = np.cumsum([0, *np.delete(np.diff(p.starts), big)])
+        at = {g: slice(*ends[k : k + 2]) for k, g in enumerate(others)}
         for g, h in combinations(others, 2):
             S[at[h], at[g]] = _dense(p.cross(f, h, g))
         roots = self.B * self.d[:, None] ** -0.5
@@ -232,29 +230,19 @@ class Eliminated:
         self.rank = k + n_own
         least = float(c.diagonal()[:k].min(initial=1.0) ** 2)
         self.least_pivot = least if k == wanted else 0.0
-        self._root = np.zeros((k, len(S)))
-        half = sl.solve_triangular(c[:k, :k], np.eye(k), lower=True, check_finite=False)
-        self._root[:, pivots[:k].astype(np.int64) - 1] = half
-        self._root *= scale
+        self.inverse, kept = np.zeros_like(S), pivots[:k].astype(np.int64) - 1
+        self.inverse[np.ix_(kept, kept)] = sl.cho_solve((c[:k, :k], True), np.eye(k))
+        self.inverse *= scale[:, None] * scale
 
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
         return sp.csr_array(self.B / self.d[:, None])
 
-    @cached_property
-    def inverse(self) -> Floats:
-        """Generalised inverse for the groups that are left."""
-        return self._root.T @ self._root
-
-    def solve_rest(self, g: Floats) -> Floats:
-        """Solve for the groups that are left; g may have several columns."""
-        return self._root.T @ (self._root @ g)
-
     def solve(self, g: Floats) -> Floats:
         """A solution x of H x = g."""
         x, own = np.empty_like(g), g[self.own]
-        x[self.rest] = y = self.solve_rest(g[self.rest] - self.B.T @ (own / self.d))
+        x[self.rest] = y = self.inverse @ (g[self.rest] - self.B.T @ (own / self.d))
         x[self.own] = (own - self.B @ y) / self.d
         return x
 
@@ -371,11 +359,14 @@ def fit_array(
             t = np.concatenate([found.t, last])
             found = replace(found, t=t, rank=n_parameters(groups, cells.shape))
         return found
-    rank = whole_rank(cells, groups)
-    if rank is None or not (is_small or _are_even(cells.numbers)):
+    rank, T = whole_rank(cells, groups), cells.numbers
+    if rank is None:
+        return None
+    # Weak cuts of large tables are left to the list.
+    if not is_small and np.nanmax(T) > EVEN * T.min(where=T > 0.0, initial=np.inf):
         return None
     if len(cells.shape) == 2:
-        solved = _two_way(table_of(cells.numbers), options)
+        solved = _two_way(table_of(T), options)
     else:
         p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
         if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
@@ -392,7 +383,7 @@ def fit_array(
             E = Eliminated(p, p.found, margins, rank)
             if E.least_pivot < WEAK:
                 return None
-            longest = cells.numbers.size // min(sizes)
+            longest = T.size // min(sizes)
             solved = solved.off_by(E.error_left(rest, longest))
     return replace(solved, rank=rank) if solved.cell_error <= CELLS_RIGHT else None
 
@@ -419,12 +410,6 @@ def _fibres(cells: Cells, levels: Sequence[Levels]) -> Problem:
     return Problem.of(levels, first, s=s, v=v, step=step, n_threads=cells.n_threads)
 
 
-def _are_even(T: Floats) -> bool:
-    """Whether the positive cells are of about the same size: no cut is weak."""
-    least = float(np.min(T, where=T > 0.0, initial=np.inf))
-    return float(np.nanmax(T)) <= EVEN * least
-
-
 class _Bits:
     """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
 
@@ -435,11 +420,12 @@ class _Bits:
         self.threads = threads_for(cells.numbers.size, cells.n_threads)
         self.starts = np.cumsum([0, *cells.shape])
         fibres = seen.sum_of_row.reshape(self.outer)
-        self.sums = np.concatenate([*self._margins(fibres), seen.col_sums])
+        self.sums = np.concatenate([*_margins(fibres), seen.col_sums])
 
-    def _margins(self, table: Floats) -> list[Floats]:
-        """Sums of a table of fibres by the levels of each mode."""
-        return [_margin(table, mode) for mode in range(table.ndim)]
+    def _reach(self, last: Floats) -> Floats:
+        """Sums of factors of the last mode over the observed cells of each fibre."""
+        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
+        return found.reshape(self.outer)
 
     def _collect(self, weights: Floats, n: int, inner: int) -> Floats:
         """Sums of weights by the last mode's levels and n levels of another mode."""
@@ -452,29 +438,21 @@ class _Bits:
         """Factors, sweeps that they took, and the sums of fitted cells by level."""
         sums = np.split(self.sums, self.starts[1:-1])
         t = [own / own.sum() for own in sums]
-        outer = range(len(self.outer))
-        reached, weights = self._reach(t[-1]), reduce(np.multiply.outer, t[:-1])
+        fitted = self._reach(t[-1]) * reduce(np.multiply.outer, t[:-1])
         for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
-            fitted = reached * weights
-            for mode in INNER * [*outer]:
+            for mode in INNER * [*range(fitted.ndim)]:
                 ratio = sums[mode] / _margin(fitted, mode)
                 t[mode] *= ratio
                 fitted *= ratio.reshape(-1, *[1] * (fitted.ndim - 1 - mode))
             weights = reduce(np.multiply.outer, t[:-1])
             collected = self._collect(weights, 1, weights.size)[0]
             t[-1] = sums[-1] / collected
-            reached = self._reach(t[-1])
-            fitted = reached * weights
-            margins = np.concatenate([*self._margins(fitted), t[-1] * collected])
+            fitted = self._reach(t[-1]) * weights
+            margins = np.concatenate([*_margins(fitted), t[-1] * collected])
             if gap_of(margins, self.sums) <= tol:
                 break
         self.found = fitted, weights, t[-1]
         return np.concatenate(t), n_sweeps, margins
-
-    def _reach(self, last: Floats) -> Floats:
-        """Sums of factors of the last mode over the observed cells of each fibre."""
-        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
-        return found.reshape(self.outer)
 
     def cross(self, found: Any, g: int, h: int) -> Floats:
         """Sums of the cells that were fitted by the levels of two modes together."""
@@ -484,11 +462,15 @@ class _Bits:
         if h < fitted.ndim:
             return _margin(fitted, g, h)
         inner = math.prod(self.outer[g + 1 :])
-        sums: Floats = self._collect(weights, self.outer[g], inner) * last
-        return sums
+        return np.asarray(self._collect(weights, self.outer[g], inner) * last)
 
 
 def _margin(table: Floats, *modes: int) -> Floats:
     """Sums of a table by the levels of modes."""
     found: Floats = table.sum(axis=tuple(set(range(table.ndim)) - set(modes)))
     return found
+
+
+def _margins(table: Floats) -> list[Floats]:
+    """Sums of a table by the levels of each mode."""
+    return [_margin(table, mode) for mode in range(table.ndim)]

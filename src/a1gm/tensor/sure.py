@@ -98,7 +98,7 @@ class TensorUncertainty(GoodnessOfFit):
         E = self._hessian
         own = directions[:, E.own]
         rest = (directions[:, E.rest] - own @ E.q).toarray()
-        away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
+        away = np.einsum("ij,ij->i", rest, rest @ E.inverse)
         of_own = np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel()
         found: Floats = self._unit_variance * np.maximum(of_own + away, 0.0)
         return found
