@@ -204,10 +204,6 @@ class Problem:
         n_sweeps, margins = kernel.scale_cells(*where, t, *how)
         return t, n_sweeps, margins
 
-    def gap(self, margins: Floats) -> float:
-        """Largest relative mismatch of margins."""
-        return gap_of(margins, self.sums)
-
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""
         return np.split(x, self.starts[1:-1])

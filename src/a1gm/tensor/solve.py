@@ -131,7 +131,7 @@ def _two_groups(p: Problem, options: FitOptions) -> Solved | None:
     parts = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in levels]
     parts[pair[0]], parts[pair[1]] = np.split(np.nan_to_num(found.t), [n])
     t = np.concatenate(parts)
-    gap = p.gap(p.fitted(t)[1])
+    gap = gap_of(p.fitted(t)[1], p.sums)
     return replace(found, t=t, gap=gap, cell_error=max(found.cell_error, gap))
 
 
@@ -151,7 +151,7 @@ def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     tol, max_iter = options.tol, options.max_iter
     t, n_iter, _ = p.scale(tol, max_iter)
     f, margins = p.fitted(t)
-    gap = p.gap(margins)
+    gap = gap_of(margins, p.sums)
     solver: Solver = "scaling" if gap <= tol else "newton"
     while gap > tol and n_iter < max_iter:
         d = _step(p, f, margins, max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap))
@@ -159,7 +159,7 @@ def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
         move = float(np.abs(d[p.level].sum(axis=0)).max())
         new = t * np.exp(d * (LONGEST_STEP / max(move, LONGEST_STEP)))
         of_new = p.fitted(new)
-        after, most = p.gap(of_new[1]), 0.5 * gap if gap < NEARLY else math.inf
+        after, most = gap_of(of_new[1], p.sums), 0.5 * gap if gap < NEARLY else math.inf
         if not after < most:
             break
         t, gap, (f, margins) = new, after, of_new
@@ -284,8 +284,8 @@ def _settle(
             return solved
     t = solved.t * np.exp(E.solve(p.sums - margins))
     _, new = p.fitted(t)
-    if p.gap(new) <= max(solved.gap, tol):
-        solved, margins = replace(solved, t=t, gap=p.gap(new)), new
+    if gap_of(new, p.sums) <= max(solved.gap, tol):
+        solved, margins = replace(solved, t=t, gap=gap_of(new, p.sums)), new
     worst = E.error_left(p.sums - margins, longest)
     return solved.off_by(worst, is_bound=rank is not None)
 
@@ -319,7 +319,7 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
             break
         t, last = t * np.exp(K @ (y / max(1.0, move))), move
     left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
-    solved = replace(solved, t=t, gap=p.gap(margins))
+    solved = replace(solved, t=t, gap=gap_of(margins, p.sums))
     return solved.off_by(reach(np.abs(K) @ left, p.starts))
 
 
