@@ -109,7 +109,7 @@ def fit_cells(
             is_large = problem.starts[-1] > MOST_EXACT and len(groups) > 1
             rank = whole_rank(cells, groups) if is_large else None
             known = Known(problem, levels, rank)
-            solved = solve(known.stay, known.rank, options.tol, options.max_iter)
+            solved = solve(known.stay, known.rank, options)
             solved = replace(solved, rank=rank)
     how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
     fit = TensorFit(cells, levels, solved, known, long, **how)

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.sparse.linalg import lsmr
 
 from a1gm._base.bits import pack_bits
-from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
 from a1gm.tensor.problem import (
     DENSE,
@@ -351,14 +351,17 @@ def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
     nothing: then the design decides.
     """
     *outer, last = shape = cells.shape
-    if cells.positions is None:
-        bits = _positive_bits(cells)
-    elif math.prod(shape) <= DENSE * len(cells.values):
-        positive = np.zeros(shape, bool)
-        positive[cells.index] = cells.values > 0.0
-        bits = pack_bits(positive.reshape(-1, last))
+    seen = cells.fibres if cells.positions is None else None
+    if seen is not None and seen.pattern_of_row is None:
+        bits = seen.keys if seen.positive is None else seen.positive
     else:
-        return None
+        positive = cells.numbers > 0.0
+        if seen is None:
+            if math.prod(shape) > DENSE * len(cells.values):
+                return None
+            positive = np.zeros(shape, bool)
+            positive[cells.index] = cells.values > 0.0
+        bits = pack_bits(positive.reshape(-1, last))
     # Words first: NumPy is slow along short rows.
     known = np.ascontiguousarray(bits.T).reshape(-1, *outer)
     every = pack_bits(np.ones((1, last), bool)).reshape(-1, *(1 for _ in outer))
@@ -380,15 +383,6 @@ def whole_rank(cells: Any, groups: Sequence[Margin]) -> int | None:
             moved *= np.bitwise_or.reduce(known & moved, axis=0) != 0
         known = known | moved
     return None
-
-
-def _positive_bits(cells: Any) -> Words:
-    """Which cells of an array are positive, a row per fibre along the last mode."""
-    seen = cells.fibres
-    if seen.pattern_of_row is None:
-        kept: Words = seen.keys if seen.positive is None else seen.positive
-        return kept
-    return pack_bits((cells.numbers > 0.0).reshape(-1, cells.shape[-1]))
 
 
 def n_parameters(groups: Sequence[Margin], lengths: Sequence[int]) -> int:

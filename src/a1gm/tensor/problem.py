@@ -46,10 +46,10 @@ def distinct_rows(columns: Any, sizes: Any) -> tuple[list[Ints], Ints]:
 
 def design(columns: Sequence[Ints], sizes: Sequence[int]) -> Any:
     """Design rows of cells: a 1 for their level in every group."""
-    starts, n = np.cumsum([0, *sizes]), len(columns[0])
-    at = np.concatenate([c + start for c, start in zip(columns, starts, strict=False)])
-    rows = np.tile(np.arange(n), len(columns))
-    return sp.csr_array((np.ones(len(at), np.int64), (rows, at)), (n, int(starts[-1])))
+    starts = np.cumsum([0, *sizes])
+    at = np.stack([c + start for c, start in zip(columns, starts, strict=False)], 1)
+    ends, shape = np.arange(len(at) + 1) * at.shape[1], (len(at), int(starts[-1]))
+    return sp.csr_array((np.ones(at.size, np.int64), at.ravel(), ends), shape)
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,11 @@ class Problem:
         ones = np.ones(int(self.starts[-1]))
         return replace(self, v=values).fitted(ones)[1]
 
+    @cached_property
+    def design(self) -> Any:
+        """Design rows of the cells."""
+        return design(self.of_groups(slice(None)), self.sizes.tolist())
+
     def cross(self, f: Floats, g: int, h: int) -> Any:
         """Sums of values of the cells by the levels of two groups together."""
         n, m = self.sizes[[g, h]]
@@ -198,10 +203,6 @@ class Problem:
         how = tol, max_iter, PATIENCE, self.threads
         n_sweeps, margins = kernel.scale_cells(*where, t, *how)
         return t, n_sweeps, margins
-
-    def gap(self, margins: Floats) -> float:
-        """Largest relative mismatch of margins."""
-        return gap_of(margins, self.sums)
 
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""

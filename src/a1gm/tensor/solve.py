@@ -16,11 +16,11 @@ list of cells: that positive cells decide all others, the certificate, the bound
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
@@ -31,9 +31,11 @@ from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._base.types import Floats, Solver
 from a1gm._fit.place import FINITE
 from a1gm._kernel import kernel, threads_for
+from a1gm._kernel.network import rounding_of_sums
+from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import table_of
-from a1gm._rows.sparse import SparseRows
-from a1gm._solve.cell_error import CELLS_RIGHT
+from a1gm._rows.sparse import read_sparse
+from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm.exceptions import NotRepresentableError
 from a1gm.tensor.known import Known, n_parameters, whole_rank
 from a1gm.tensor.problem import (
@@ -41,7 +43,6 @@ from a1gm.tensor.problem import (
     PATIENCE,
     Levels,
     Problem,
-    design,
     gap_of,
     reach,
     row_keys,
@@ -85,15 +86,20 @@ class Solved:
     rank: int | None = None
     exponent: int = 0
 
+    def off_by(self, worst: float, *, is_bound: bool = True) -> Solved:
+        """The same fit with the error of its cells, by that of their logarithms."""
+        error = max(cell_error(worst), self.gap)
+        return replace(self, cell_error=error, is_bound=is_bound)
 
-def solve(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
+
+def solve(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """Factors whose margins are within tol of the sums, as far as max_iter allows."""
     if not len(p.s):  # all were zeros that are given up
         return Solved(np.zeros(len(p.sums)), "closed form", 0, 0.0, 0.0)
-    found = _two_groups(p, tol, max_iter)
+    found = _two_groups(p, options)
     if found is None:
         rank = rank_of(p) if rank is None and p.is_small else rank
-        found = _iterate(p, rank, tol, max_iter)
+        found = _iterate(p, rank, options)
     if not (found.gap < math.inf and np.isfinite(found.t).all()):
         raise NotRepresentableError(
             "The factors of this table lie further apart than float64 allows. Multiply "
@@ -107,139 +113,127 @@ def rank_of(p: Problem) -> int:
     return Eliminated(p, np.ones(len(p.s)), p.counts).rank
 
 
-def _two_groups(p: Problem, tol: float, max_iter: int) -> Solved | None:
-    """Solve a problem in which all groups but two are whole, by the engine of two ways.
+def _two_way(table: AnyRows, options: FitOptions) -> Solved:
+    """The optimum of a table of two ways, by their engine."""
+    options = replace(options, on_undetermined="ignore")
+    fit = fit_rows(table, options, policy=None)
+    t = np.concatenate([fit.row_factor[:], fit.col_factor])
+    error = max(fit.cell_error, fit.certificate)
+    return Solved(t, fit.solver, fit.n_iter, fit.certificate, error)
 
-    The factors of a whole group are its sums. None for other problems.
+
+def _two_groups(p: Problem, options: FitOptions) -> Solved | None:
+    """Solve a problem in which all groups but two are whole; None for others.
+
+    The factors of a whole group are its sums.
     """
     is_whole = [_is_whole(p, g) for g in range(len(p.sizes))]
-    if is_whole.count(False) > 2:
+    if len(is_whole) == 1 or is_whole.count(False) > 2:
         return None
     pair = np.argsort(is_whole, kind="stable")[:2]
-    a, n = p.level[pair[0]] - p.starts[pair[0]], int(p.sizes[pair[0]])
-    b, m = np.zeros_like(a), 1
-    if len(pair) > 1:
-        b, m = p.level[pair[1]] - p.starts[pair[1]], int(p.sizes[pair[1]])
-    v = np.ones(len(p.s)) if p.v is None else p.v
+    v, at = np.ones(len(p.s)) if p.v is None else p.v, p.of_groups(slice(None))
     # Cells of one pair of levels are added up, as are their weights.
+    a, b = (at[g] for g in pair)
+    n, m = map(int, p.sizes[pair])
     S, V = (sp.csr_array((x, (a, b)), (n, m)) for x in (p.s, v))
-    ptr, cols = S.indptr.astype(np.int64), S.indices.astype(np.int32)
-    table = SparseRows(ptr, cols, S.data, n, m, absent="missing")
+    table = read_sparse(S, "missing", "T")
     if (V.data == V.data[0]).all():
-        table = replace(table, values=S.data / V.data[0])
+        table = table.with_values(S.data / V.data[0])
     else:
-        weights = replace(table, values=V.data)
-        table = replace(table, weights=weights, exposed=True)
-    options = FitOptions("raise", "ignore", tol, max_iter, p.n_threads)
-    fit = fit_rows(table, options, policy=None)
+        table = replace(table, weights=table.with_values(V.data), exposed=True)
+    found = _two_way(table, options)
     levels = zip(p.split(p.sums), p.split(p.counts), strict=True)
     parts = [sums / sums.sum() * np.count_nonzero(counts) for sums, counts in levels]
-    for g, factor in zip(pair, (fit.row_factor, fit.col_factor), strict=False):
-        parts[g] = np.nan_to_num(factor[:])
+    parts[pair[0]], parts[pair[1]] = np.split(np.nan_to_num(found.t), [n])
     t = np.concatenate(parts)
-    gap = p.gap(p.fitted(t)[1])
-    return Solved(t, fit.solver, fit.n_iter, gap, max(fit.cell_error, gap))
+    gap = gap_of(p.fitted(t)[1], p.sums)
+    return replace(found, t=t, gap=gap, cell_error=max(found.cell_error, gap))
 
 
 def _is_whole(p: Problem, g: int) -> bool:
     """Whether all levels of a group have the same cells, of the same weights."""
     counts = p.split(p.counts)[g]
-    counts = counts[counts > 0.0]
-    if len(counts) == 1 or p.v is not None or (counts != counts[0]).any():
-        return len(counts) == 1
+    n, most = np.count_nonzero(counts), counts.max()
+    if n == 1 or p.v is not None or n * most > len(p.s):
+        return bool(n == 1)
     others = np.delete(p.level, g, axis=0)
     keys = row_keys(others, [p.starts[-1]] * len(others))
-    return len(np.unique(keys)) == int(counts[0])
+    return bool(len(np.unique(keys)) == most)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # such steps are not taken
-def _iterate(p: Problem, rank: int | None, tol: float, max_iter: int) -> Solved:
+def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """Scale; where that is slow, take Newton's steps."""
+    tol, max_iter = options.tol, options.max_iter
     t, n_iter, _ = p.scale(tol, max_iter)
     f, margins = p.fitted(t)
-    gap, patience = p.gap(margins), CRAWLING
+    gap = gap_of(margins, p.sums)
     solver: Solver = "scaling" if gap <= tol else "newton"
     while gap > tol and n_iter < max_iter:
-        if p.is_small:
-            d, used = Eliminated(p, f, margins).solve(p.sums - margins), 1
-        else:
-            forcing = max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
-            d, used = _step(p, f, margins, forcing, max_iter - n_iter, patience)
-            if used >= patience:
-                patience = 0
-        n_iter += used
+        d = _step(p, f, margins, max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap))
+        n_iter += 1
         move = float(np.abs(d[p.level].sum(axis=0)).max())
         new = t * np.exp(d * (LONGEST_STEP / max(move, LONGEST_STEP)))
         of_new = p.fitted(new)
-        after, most = p.gap(of_new[1]), 0.5 * gap if gap < NEARLY else math.inf
+        after, most = gap_of(of_new[1], p.sums), 0.5 * gap if gap < NEARLY else math.inf
         if not after < most:
             break
         t, gap, (f, margins) = new, after, of_new
     return _settle(p, Solved(t, solver, n_iter, gap), f, margins, rank, tol)
 
 
-def _step(
-    p: Problem, f: Floats, margins: Floats, forcing: float, most: int, patience: int
-) -> tuple[Floats, int]:
-    """Newton's step at fitted cells f, and how many products with the Hessian it took.
+def _step(p: Problem, f: Floats, margins: Floats, forcing: float) -> Floats:
+    """Newton's step at fitted cells f.
 
-    By conjugate gradients; where these crawl, as along thin chains, whose fill-in is
-    low, by a sparse factorisation after ``patience`` products.
+    Where the Hessian is too large to be dense, conjugate gradients leave a share of
+    ``forcing`` of the residual; where they crawl, as along thin chains, whose fill-in
+    is low, a sparse factorisation takes over.
     """
+    if p.is_small:
+        return Eliminated(p, f, margins).solve(p.sums - margins)
     root = np.where(margins > 0.0, margins, 1.0) ** -0.5
-    n_products = 0
 
     def times(y: Floats) -> Floats:
-        nonlocal n_products
-        n_products += 1
         found = kernel.multiply_cells(p.level, p.starts, f, root * y, p.threads)
         return np.asarray(root * found)
 
     b = root * (p.sums - margins)
     H = spl.LinearOperator((len(b),) * 2, times, dtype=np.float64)
     noise = NOISE * float(np.linalg.norm(root * margins))
-    y, _ = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=min(most, patience))
-    if patience <= n_products < most:
-        solve = _factorised(p, f, root)
+    y, is_left = spl.cg(H, b, rtol=forcing, atol=noise, maxiter=CRAWLING)
+    if is_left:
+        A: Any = p.design @ sp.diags_array(root)
+        shifted: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(b))
+        how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        factors = spl.splu(shifted.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
         for _ in range(REFINED):  # undoes the shift
-            y = y + solve(b - times(y))
-    return root * y, n_products
-
-
-def _factorised(p: Problem, f: Floats, root: Floats) -> Callable[[Floats], Floats]:
-    """Solver of the Hessian times roots on both sides."""
-    A = design(p.of_groups(slice(None)), p.sizes.tolist()) @ sp.diags_array(root)
-    H: Any = A.T @ sp.diags_array(f) @ A + SHIFT * sp.eye_array(len(root))
-    how: Any = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    solver = spl.splu(H.tocsc(), permc_spec="MMD_AT_PLUS_A", **how)
-    return cast("Callable[[Floats], Floats]", solver.solve)
+            y = y + factors.solve(b - times(y))
+    return np.asarray(root * y)
 
 
 class Eliminated:
     """The Hessian with its largest group eliminated, and a generalised inverse.
 
-    ``D`` are the sums of the fitted cells f by level. Null directions are pinned by a
-    Cholesky factorisation with pivoting that stops where pivots vanish, or at the rank
-    of the design if it is known.
+    ``D`` are the sums of the fitted cells f by level, ``inverse`` is that of the groups
+    that are left. Null directions are pinned by a Cholesky factorisation with pivoting
+    that stops where pivots vanish, or at the rank of the design if it is known.
     """
 
     def __init__(self, p: Any, f: Any, D: Floats, rank: int | None = None) -> None:
         self.D, self.starts = D, p.starts
-        starts = p.starts
-        big = int(np.argmax(np.diff(starts)))
-        others = [g for g in range(len(starts) - 1) if g != big]
-        self.own = slice(int(starts[big]), int(starts[big + 1]))
-        self.rest = np.r_[0 : self.own.start, self.own.stop : int(starts[-1])]
-        n_own = int((D[self.own] > 0.0).sum())
+        big = int(np.diff(p.starts).argmax())
+        others = [g for g in range(len(p.starts) - 1) if g != big]
+        self.own = slice(int(p.starts[big]), int(p.starts[big + 1]))
+        self.rest = np.delete(np.arange(len(D)), self.own)
+        n_own = int(np.count_nonzero(D[self.own]))
         self.d = np.where(D[self.own] > 0.0, D[self.own], 1.0)
-        blocks: Any = [
-            np.zeros((len(self.d), 0)),
-            *(p.cross(f, big, g) for g in others),
-        ]
+        blocks: Any = [np.zeros((len(self.d), 0))]
+        blocks += [p.cross(f, big, g) for g in others]
         is_sparse = any(map(sp.issparse, blocks))
         self.B: Any = sp.hstack(blocks, "csr") if is_sparse else np.hstack(blocks)
         S = np.diag(D[self.rest])  # of which the lower half is used
-        at = {g: slice(*np.searchsorted(self.rest, starts[[g, g + 1]])) for g in others}
+        ends = np.cumsum([0, *np.delete(np.diff(p.starts), big)])
+        at = {g: slice(*ends[k : k + 2]) for k, g in enumerate(others)}
         for g, h in combinations(others, 2):
             S[at[h], at[g]] = _dense(p.cross(f, h, g))
         roots = self.B * self.d[:, None] ** -0.5
@@ -252,31 +246,33 @@ class Eliminated:
         self.rank = k + n_own
         least = float(c.diagonal()[:k].min(initial=1.0) ** 2)
         self.least_pivot = least if k == wanted else 0.0
-        self._root = np.zeros((k, len(S)))
-        half = sl.solve_triangular(c[:k, :k], np.eye(k), lower=True, check_finite=False)
-        self._root[:, pivots[:k].astype(np.int64) - 1] = half
-        self._root *= scale
+        self.inverse, kept = np.zeros_like(S), pivots[:k].astype(np.int64) - 1
+        self.inverse[np.ix_(kept, kept)] = sl.cho_solve((c[:k, :k], True), np.eye(k))
+        self.inverse *= scale[:, None] * scale
 
     @property
     def q(self) -> Any:
         """Shares of the other levels in each of the eliminated ones, sparse."""
         return sp.csr_array(self.B / self.d[:, None])
 
-    @cached_property
-    def inverse(self) -> Floats:
-        """Generalised inverse for the groups that are left."""
-        return self._root.T @ self._root
-
-    def solve_rest(self, g: Floats) -> Floats:
-        """Solve for the groups that are left; g may have several columns."""
-        return self._root.T @ (self._root @ g)
-
     def solve(self, g: Floats) -> Floats:
         """A solution x of H x = g."""
         x, own = np.empty_like(g), g[self.own]
-        x[self.rest] = y = self.solve_rest(g[self.rest] - self.B.T @ (own / self.d))
+        x[self.rest] = y = self.inverse @ (g[self.rest] - self.B.T @ (own / self.d))
         x[self.own] = (own - self.B @ y) / self.d
         return x
+
+    def error_left(self, rest: Floats, longest: int) -> float:
+        """First-order error of logarithms of cells: what convergence left, rounding.
+
+        Sums by level, of up to ``longest`` cells, are known up to a share. They move
+        the groups that were not eliminated by up to |G| D, twice: also by way of the
+        other group, which then is moved by as much as they are.
+        """
+        moved = np.zeros(len(rest))
+        moved[self.rest] = np.abs(self.inverse) @ self.D[self.rest]
+        most = 1.0 + 4.0 * reach(moved, self.starts)
+        return reach(self.solve(rest), self.starts) + rounding_of_sums(longest) * most
 
 
 def _dense(A: Any) -> Floats:
@@ -289,29 +285,28 @@ def _settle(
 ) -> Solved:
     """The same fit with a bound on the error of its cells, mended where cuts are weak.
 
-    An estimate, from the next step, where the Hessian is too large to be dense; also
-    where its rank is not known.
+    An estimate, from the next step, where the Hessian is too large to be dense, unless
+    light cells alone link parts of the table.
     """
     if not p.is_small:
         if _has_weak_cut(p, f, margins):
             return replace(solved, is_bound=False)
-        d, _ = _step(p, f, margins, LOOSE, CRAWLING, CRAWLING)
+        d = _step(p, f, margins, LOOSE)
         move = SAFELY * float(np.abs(d[p.level].sum(axis=0)).max())
-        move += rounding_of(float(p.counts.max())) * len(d)  # along a path of levels
-        return replace(with_error(solved, move), is_bound=False)
-    E = Eliminated(p, f, margins, rank)
-    rounding = rounding_of(float(p.counts.max()))
-    if rank is not None and E.least_pivot < WEAK:
+        move += rounding_of_sums(int(p.counts.max())) * len(d)  # along a path of levels
+        return solved.off_by(move, is_bound=False)
+    assert rank is not None
+    E, longest = Eliminated(p, f, margins, rank), int(p.counts.max())
+    if E.least_pivot < WEAK:
         if len(p.s) * len(p.sums) ** 2 <= MOST_WORK:
-            return _mended(p, solved, rank, rounding)
+            return _mended(p, solved, rank, rounding_of_sums(longest))
         if E.least_pivot == 0.0:  # of which no bound is known
             return solved
     t = solved.t * np.exp(E.solve(p.sums - margins))
     _, new = p.fitted(t)
-    if p.gap(new) <= max(solved.gap, tol):
-        solved, margins = replace(solved, t=t, gap=p.gap(new)), new
-    worst = error_left(E, p.sums - margins, rounding)
-    return replace(with_error(solved, worst), is_bound=rank is not None)
+    if gap_of(new, p.sums) <= max(solved.gap, tol):
+        solved, margins = replace(solved, t=t, gap=gap_of(new, p.sums)), new
+    return solved.off_by(E.error_left(p.sums - margins, longest))
 
 
 def _has_weak_cut(p: Problem, f: Floats, margins: Floats) -> bool:
@@ -325,30 +320,6 @@ def _has_weak_cut(p: Problem, f: Floats, margins: Floats) -> bool:
     return bool((known.fates(p.of_groups(~heavy)) != FINITE).any())
 
 
-def with_error(solved: Solved, worst: float) -> Solved:
-    """The same fit with the error of its cells, by that of their logarithms."""
-    error = worst / (1.0 - worst) if worst < 0.5 else math.inf
-    return replace(solved, cell_error=max(error, solved.gap))
-
-
-def error_left(E: Eliminated, rest: Floats, rounding: float) -> float:
-    """First-order error of cells: what convergence has left, and rounding.
-
-    Sums by level are known up to a share of ``rounding``. They move the groups that
-    were not eliminated by up to |G| D, twice: also by way of the other group, which
-    then is moved by as much as they are.
-    """
-    moved = np.zeros(len(rest))
-    moved[E.rest] = np.abs(E.inverse) @ E.D[E.rest]
-    most = 1.0 + 4.0 * reach(moved, E.starts)
-    return reach(E.solve(rest), E.starts) + rounding * most
-
-
-def rounding_of(longest: float) -> float:
-    """Share of a sum of so many numbers that rounding takes or adds."""
-    return (4.0 + math.sqrt(longest)) * 2.0**-53
-
-
 @np.errstate(under="ignore")
 def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     """Factors whose light cells fit, too.
@@ -357,8 +328,7 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
     any other cell takes from them are heavier cells only, so that the gradient of one
     of them is a sum over lighter cells: no large number hides a small one.
     """
-    A = design(p.of_groups(slice(None)), p.sizes.tolist()).toarray().astype(np.float64)
-    t, last = solved.t, math.inf
+    A, t, last = p.design.toarray().astype(np.float64), solved.t, math.inf
     for k in range(ROUNDS):
         f, margins = p.fitted(t)
         f = np.maximum(f, 1e-300)
@@ -379,8 +349,8 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
             break
         t, last = t * np.exp(K @ (y / max(1.0, move))), move
     left = np.abs(y) + np.abs(inverse) @ (rounding * (np.abs(M).T @ (p.s + f)))
-    solved = replace(solved, t=t, gap=p.gap(margins))
-    return with_error(solved, reach(np.abs(K) @ left, p.starts))
+    solved = replace(solved, t=t, gap=gap_of(margins, p.sums))
+    return solved.off_by(reach(np.abs(K) @ left, p.starts))
 
 
 def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
@@ -419,38 +389,33 @@ def fit_array(
             t = np.concatenate([found.t, last])
             found = replace(found, t=t, rank=n_parameters(groups, cells.shape))
         return found
-    rank = whole_rank(cells, groups)
-    if rank is None or not (is_small or _are_even(cells.numbers)):
+    rank, T = whole_rank(cells, groups), cells.numbers
+    if rank is None:
+        return None
+    # Weak cuts of large tables are left to the list.
+    if not is_small and np.nanmax(T) > EVEN * T.min(where=T > 0.0, initial=np.inf):
         return None
     if len(cells.shape) == 2:
-        return _two_modes(cells, options, rank)
-    p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
-    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
-        return None
-    t, n_iter, margins = p.scale(options.tol, options.max_iter)
-    solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums), rank=rank)
-    if solved.gap > options.tol:
-        return None
-    if is_small:
-        E = Eliminated(p, p.found, margins, rank)
-        if E.least_pivot < WEAK:
-            return None
-        rounding = rounding_of(cells.numbers.size / min(sizes))
-        solved = with_error(solved, error_left(E, p.sums - margins, rounding))
+        solved = _two_way(table_of(T), options)
     else:
-        worst = reach((p.sums - margins) / margins, p.starts) * math.sqrt(len(margins))
-        solved = replace(with_error(solved, worst), is_bound=False)
-    return solved if solved.cell_error <= CELLS_RIGHT else None
-
-
-def _two_modes(cells: Cells, options: FitOptions, rank: int) -> Solved | None:
-    """The optimum of an array by the engine of two ways."""
-    options = replace(options, on_undetermined="ignore")
-    fit = fit_rows(table_of(cells.numbers), options, policy=None)
-    t = np.concatenate([fit.row_factor[:], fit.col_factor])
-    error = max(fit.cell_error, fit.certificate)
-    solved = Solved(t, fit.solver, fit.n_iter, fit.certificate, error, rank=rank)
-    return solved if error <= CELLS_RIGHT else None
+        p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
+        if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
+            return None
+        t, n_iter, margins = p.scale(options.tol, options.max_iter)
+        solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums))
+        rest = p.sums - margins
+        if solved.gap > options.tol:
+            return None
+        if not is_small:
+            worst = reach(rest / margins, p.starts) * math.sqrt(len(margins))
+            solved = solved.off_by(worst, is_bound=False)
+        else:
+            E = Eliminated(p, p.found, margins, rank)
+            if E.least_pivot < WEAK:
+                return None
+            longest = T.size // min(sizes)
+            solved = solved.off_by(E.error_left(rest, longest))
+    return replace(solved, rank=rank) if solved.cell_error <= CELLS_RIGHT else None
 
 
 def _whole_fibres(cells: Cells) -> Floats | None:
@@ -475,12 +440,6 @@ def _fibres(cells: Cells, levels: Sequence[Levels]) -> Problem:
     return Problem.of(levels, first, s=s, v=v, step=step, n_threads=cells.n_threads)
 
 
-def _are_even(T: Floats) -> bool:
-    """Whether the positive cells are of about the same size: no cut is weak."""
-    least = float(np.min(T, where=T > 0.0, initial=np.inf))
-    return float(np.nanmax(T)) <= EVEN * least
-
-
 class _Bits:
     """Rank 1 of an array: its fibres along the last mode, their sums and their bits."""
 
@@ -491,11 +450,12 @@ class _Bits:
         self.threads = threads_for(cells.numbers.size, cells.n_threads)
         self.starts = np.cumsum([0, *cells.shape])
         fibres = seen.sum_of_row.reshape(self.outer)
-        self.sums = np.concatenate([*self._margins(fibres), seen.col_sums])
+        self.sums = np.concatenate([*_margins(fibres), seen.col_sums])
 
-    def _margins(self, table: Floats) -> list[Floats]:
-        """Sums of a table of fibres by the levels of each mode."""
-        return [_margin(table, mode) for mode in range(table.ndim)]
+    def _reach(self, last: Floats) -> Floats:
+        """Sums of factors of the last mode over the observed cells of each fibre."""
+        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
+        return found.reshape(self.outer)
 
     def _collect(self, weights: Floats, n: int, inner: int) -> Floats:
         """Sums of weights by the last mode's levels and n levels of another mode."""
@@ -508,26 +468,21 @@ class _Bits:
         """Factors, sweeps that they took, and the sums of fitted cells by level."""
         sums = np.split(self.sums, self.starts[1:-1])
         t = [own / own.sum() for own in sums]
-        outer = range(len(self.outer))
-        reached = self._reach(t[-1])
+        fitted = self._reach(t[-1]) * reduce(np.multiply.outer, t[:-1])
         for n_sweeps in range(1, min(max_iter, PATIENCE) + 1):  # noqa: B007
-            for mode in INNER * [*outer]:
-                t[mode] = sums[mode] / _contracted(reached, t, mode)
+            for mode in INNER * [*range(fitted.ndim)]:
+                ratio = sums[mode] / _margin(fitted, mode)
+                t[mode] *= ratio
+                fitted *= ratio.reshape(-1, *[1] * (fitted.ndim - 1 - mode))
             weights = reduce(np.multiply.outer, t[:-1])
             collected = self._collect(weights, 1, weights.size)[0]
             t[-1] = sums[-1] / collected
-            reached = self._reach(t[-1])
-            fitted = reached * weights
-            margins = np.concatenate([*self._margins(fitted), t[-1] * collected])
+            fitted = self._reach(t[-1]) * weights
+            margins = np.concatenate([*_margins(fitted), t[-1] * collected])
             if gap_of(margins, self.sums) <= tol:
                 break
         self.found = fitted, weights, t[-1]
         return np.concatenate(t), n_sweeps, margins
-
-    def _reach(self, last: Floats) -> Floats:
-        """Sums of factors of the last mode over the observed cells of each fibre."""
-        found: Floats = kernel.reach_of_bits(self.bits, last, self.threads)
-        return found.reshape(self.outer)
 
     def cross(self, found: Any, g: int, h: int) -> Floats:
         """Sums of the cells that were fitted by the levels of two modes together."""
@@ -537,8 +492,7 @@ class _Bits:
         if h < fitted.ndim:
             return _margin(fitted, g, h)
         inner = math.prod(self.outer[g + 1 :])
-        sums: Floats = self._collect(weights, self.outer[g], inner) * last
-        return sums
+        return np.asarray(self._collect(weights, self.outer[g], inner) * last)
 
 
 def _margin(table: Floats, *modes: int) -> Floats:
@@ -547,9 +501,6 @@ def _margin(table: Floats, *modes: int) -> Floats:
     return found
 
 
-def _contracted(reached: Floats, t: Sequence[Floats], mode: int) -> Floats:
-    """Sums over the table of fibres times the factors of all other modes."""
-    for k in reversed(range(reached.ndim)):
-        if k != mode:
-            reached = np.tensordot(reached, t[k], axes=(k, 0))
-    return reached
+def _margins(table: Floats) -> list[Floats]:
+    """Sums of a table by the levels of each mode."""
+    return [_margin(table, mode) for mode in range(table.ndim)]

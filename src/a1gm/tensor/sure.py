@@ -103,7 +103,7 @@ class TensorUncertainty(GoodnessOfFit):
             some = directions[start : start + AT_ONCE]
             own = some[:, E.own]
             rest = (some[:, E.rest] - own @ E.q).toarray()
-            away = np.einsum("ij,ij->i", rest, E.solve_rest(rest.T).T)
+            away = np.einsum("ij,ij->i", rest, rest @ E.inverse)
             parts.append(np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel() + away)
         found: Floats = self._unit_variance * np.maximum(np.concatenate(parts), 0.0)
         return found
