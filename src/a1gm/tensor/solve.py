@@ -59,7 +59,8 @@ LOOSE = 1e-3  # share of a residual that an estimate of errors may leave
 SAFELY = 4.0  # times as large as found, where errors are an estimate
 NEARLY = 1e-8  # a gap from which on steps that no longer help end the search
 WEAK = 1e-3  # of its diagonal: a smaller pivot of the Hessian is that of a weak cut
-MOST_WORK = 1 << 28  # multiplications of an elimination in the design
+MOST_WORK = 3 << 29  # multiplications of an elimination in the design
+AT_ONCE = 256  # design rows
 ROUNDS = 60
 NULL = 1e-9  # combinations of design rows that are only rounding
 STILL = 4e-15  # a move of a cell that is only rounding
@@ -355,16 +356,21 @@ def _mended(p: Problem, solved: Solved, rank: int, rounding: float) -> Solved:
 
 def _heaviest(A: Floats, f: Floats, rank: int) -> list[int]:
     """The heaviest cells whose design rows are independent."""
-    found, Q = list[int](), np.zeros((rank, A.shape[1]))
-    for cell in np.argsort(-f, kind="stable"):
-        k, row = len(found), A[cell]
+    order, found = np.argsort(-f, kind="stable"), list[int]()
+    Q = np.zeros((rank, A.shape[1]))  # orthonormal, of those that were found
+    for start in range(0, len(order), AT_ONCE):
+        cells, k = order[start : start + AT_ONCE], len(found)
+        W = A[cells]
+        for _ in range(2):  # once more for what rounding leaves
+            W = W - (W @ Q[:k].T) @ Q[:k]
+        while k < rank and (norm := np.linalg.norm(W, axis=1)).max() > NULL:
+            at = int((norm > NULL).argmax())
+            Q[k] = W[at] / norm[at]
+            W = W - np.outer(W @ Q[k], Q[k])
+            found.append(int(cells[at]))
+            k += 1
         if k == rank:
             break
-        for _ in range(2):  # once more for what rounding leaves
-            row = row - Q[:k].T @ (Q[:k] @ row)
-        if (norm := np.linalg.norm(row)) > NULL:
-            Q[k] = row / norm
-            found.append(int(cell))
     return found
 
 
