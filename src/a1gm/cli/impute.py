@@ -218,12 +218,12 @@ def _impute_pairs(
         pairs = pairs.rename_columns([*long.keys, long.value, *names])
     long.write(out, pairs, **how)
     why = NOT_DETERMINED
-    n_unknown = sum(
-        one.n_undetermined for one in (fit.values() if options.by else [fit])
-    )
-    if (n := long.n_left - n_unknown) > 0 and options.exposure is not None:
+    if long.n_left and options.exposure is not None:
+        fits = fit.values() if options.by else [fit]
+        n = long.n_left - sum(one.n_undetermined for one in fits)
         of = "their exposure is" if n > 1 else "its exposure is"
-        why = f"{of} not known; a row with the exposure and no value gives it."
+        if n > 0:
+            why = f"{of} not known; a row with the exposure and no value gives it."
     noun = "cell" if has_many_keys(options) else "pair"
     _finish(long, out, {}, options, noun, why=why)
 

@@ -16,7 +16,7 @@ from a1gm._base.atomic import atomic_write
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
 from a1gm._rows.labels import are_ordered
-from a1gm.exceptions import Option, ParameterError
+from a1gm.exceptions import ParameterError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings, notes_of
 from a1gm.report.margins import Margins
@@ -96,12 +96,7 @@ def report_html(
     if isinstance(fit, TensorFit):
         if not (row_names is None and col_names is None and sample is None):
             raise ParameterError(
-                Option("row_names"),
-                ", ",
-                Option("col_names"),
-                " and ",
-                Option("sample"),
-                " are for tables of two keys.",
+                "row_names=, col_names= and sample= are for tables of two keys."
             )
         margins = Margins(X, fit)
         texts, values = _of_margins(margins)
