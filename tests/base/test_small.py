@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from support.tables import make_mask
 
 from a1gm._base.bits import pack_bits, unpack_bits
-from a1gm._base.float_range import check_rows, keeps_digits, product, shifted
+from a1gm._base.float_range import (
+    check_range,
+    check_rows,
+    keeps_digits,
+    product,
+    shifted,
+)
 from a1gm._base.words import counted, did_you_mean, first_place, listed
 from a1gm.exceptions import NotRepresentableError
 
@@ -18,6 +24,14 @@ def test_products_round_once():
     np.testing.assert_allclose(product(x, 2.0, exponent=-1), x)
     assert product(1.0, over=0.0) == np.inf
     assert product([1e300], [1e300])[0] == np.inf
+
+
+def test_numbers_without_a_square_are_refused_by_name():
+    check_range(np.array([1e140, -1e140, 1e-140, 0.0, np.nan]), str)
+    for number in (2e140, -2e140, 9e-141, 5e-324, np.inf):
+        with pytest.raises(NotRepresentableError, match="power of ten") as e:
+            check_range(np.array([1.0, number]), lambda k: f"Row {k}", "row")
+        assert (e.value.row, e.value.column) == (1, None)
 
 
 def test_numbers_with_all_their_digits():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm.exceptions import NotRepresentableError
 
+Side: TypeAlias = Literal["row", "column"]
+
+LARGEST = 1e140  # of the numbers and sums that are fitted
+SMALLEST = 1e-140  # of the positive sums
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no float64 is further from 1 than this power of two
 TOO_FAR_APART = (
@@ -17,6 +21,37 @@ TOO_FAR_APART = (
     "near to the smallest (about 1e-308) that no power of two brings all of them into "
     "range. Multiply rows or columns by powers of ten first."
 )
+
+
+def check_range(
+    numbers: Floats, name: Callable[[int], str], side: Side | None = None
+) -> None:
+    """Raise where squares would leave float64: above 1e140, or below 1e-140 but not 0.
+
+    The one refusal of cells, sums, weights and totals that are too large or too small.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n,)
+        Sums, or cells that may be large; NaN is no number.
+    name : callable
+        Writes what the number at a position belongs to: "Row 3".
+    side : {"row", "column"}, optional
+        Field of the error that has the position.
+    """
+    size = np.abs(numbers)
+    is_out = (size > LARGEST) | ((size < SMALLEST) & (size > 0.0))
+    if not is_out.any():
+        return
+    at = int(is_out.argmax())
+    raise NotRepresentableError(
+        f"A cell or a sum is {numbers[at]:.3g}. Cells and sums above {LARGEST:.0e} "
+        f"and positive sums below {SMALLEST:.0e} are not fitted, because their squares "
+        "leave the range of float64.",
+        advice="Multiply the table by a power of ten first.",
+        where=name(at),
+        **({} if side is None else {side: at}),
+    )
 
 
 def float_of(number: Any) -> float:
