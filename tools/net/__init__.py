@@ -1,0 +1,1 @@
+"""Two builds of the package side by side: the same tables, all answers compared."""

@@ -1,0 +1,30 @@
+"""Differences that are meant: which answers changed, and the line that says why."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from typing import NamedTuple
+
+
+class Moved(NamedTuple):
+    """A change that was decided; the three patterns are those of ``fnmatch``."""
+
+    kind: str
+    place: str
+    words: str
+    reason: str
+
+
+MOVED: list[Moved] = []
+
+
+def reason_for(kind: str, place: str, words: str) -> str:
+    """Why an answer may differ; empty where nothing says so."""
+    for moved in MOVED:
+        if (
+            fnmatch(kind, moved.kind)
+            and fnmatch(place, moved.place)
+            and fnmatch(words, moved.words)
+        ):
+            return moved.reason
+    return ""
