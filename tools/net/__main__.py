@@ -116,9 +116,8 @@ def report(seeds: dict[tuple[str, str, str], list[int]], n_cases: int) -> int:
         reason = reason_for(name, question, words)
         unexplained += not reason
         shown = ", ".join(map(str, where[:MOST_SHOWN]))
-        print(
-            f"{reason or 'DIFFERS':8} {name}: {place}: {words} ({len(where)}: {shown})"
-        )
+        place = f"{name}: {question}: {words}"
+        print(f"{reason or 'DIFFERS':8} {place} ({len(where)}: {shown})")
     print(f"{n_cases} tables, {unexplained} differences without a reason")
     return 1 if unexplained else 0
 

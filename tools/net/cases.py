@@ -83,9 +83,8 @@ def ask_uncertainty(
 ) -> None:
     """Errors of cells, totals and indices, plain and robust."""
     for label, options in (("", {}), ("robust ", {"robust": True})):
-        u = ask_quietly(
-            answers, f"{label}errors", lambda o=options: fit.uncertainty(**o)
-        )
+        ask_now = partial(fit.uncertainty, **options)
+        u = ask_quietly(answers, f"{label}errors", ask_now)
         if u is None:
             continue
         for name in ("dispersion", "dof", "pearson_chi2", "deviance", "pearson_p"):
