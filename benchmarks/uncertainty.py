@@ -11,12 +11,15 @@ errors of all totals by row.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
+import tempfile
 import tracemalloc
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from engine import Report
 from measuring import Call, fastest, machine, markdown, write_csv
 
@@ -69,8 +72,105 @@ def large(report: Report, n: int) -> None:
 
 def _bytes_beyond(n: int) -> int:
     fit = a1gm.fit(counts(n, 10))
+    return _peak(lambda: fit.uncertainty().totals("column"))
+
+
+# ---------------------------------------------------------------------------- files
+def files(report: Report, n: int, folder: Path) -> None:
+    X, work = counts(n, 10), f"Parquet, {n:,} x 10, 16 patterns"
+    path = folder / "counts.parquet"
+    pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).to_parquet(path)
+    fit = a1gm.fit_file(path)
+
+    def forget() -> None:
+        fit.__dict__.pop("_scatter", None)
+
+    def divergence() -> float:
+        forget()
+        return fit.divergence
+
+    def errors() -> object:
+        forget()
+        return fit.uncertainty()
+
+    calls: dict[str, Call] = {
+        "fit": lambda: a1gm.fit_file(path),
+        "errors": errors,
+        "divergence": divergence,
+    }
+    times = fastest(calls, budget=BUDGET)
+    for name, what in (("errors", "uncertainty()"), ("divergence", "divergence")):
+        report.add(f"{what}, {work}", times[name], "fit_file", times["fit"], 3.0)
+
+
+# --------------------------------------------------------------------------- bounds
+def bounds(report: Report, n: int, folder: Path) -> None:
+    from scipy.special import gammaincinv
+
+    X = counts(200_000, 10)
+    u, n_fills = a1gm.fit(X).uncertainty(), int(np.isnan(X).sum())
+    shape = np.random.default_rng(0).gamma(2.0, 20.0, n_fills)
+    calls: dict[str, Call] = {
+        "bounds": lambda: u.interval(X),
+        "quantiles": lambda: [gammaincinv(shape, tail) for tail in (0.025, 0.975)],
+    }
+    times = fastest(calls, budget=BUDGET)
+    work, other = f"bounds of {n_fills:,} fills", "SciPy's two gamma quantiles of each"
+    report.add(work, times["bounds"], other, times["quantiles"], 1.2)
+    path, out = folder / "table.parquet", folder / "out.parquet"
+    names = [f"c{j}" for j in range(12)]
+    pd.DataFrame(counts(n, 12), columns=names).to_parquet(path)
+    plain = [sys.executable, "-m", "a1gm", "impute", path, "-o", out, "--overwrite"]
+    calls = {
+        "plain": lambda: subprocess.run(plain, check=True),
+        "bounds": lambda: subprocess.run([*plain, "--interval", "0.95"], check=True),
+    }
+    times = fastest(calls, budget=BUDGET)
+    work = f"a1gm impute --interval, {n:,} x 12"
+    report.add(work, times["bounds"], "a1gm impute", times["plain"], 4.0)
+
+
+# ---------------------------------------------------------------------- wide tables
+def wide(report: Report, m: int) -> None:
+    X = counts(200, m)
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    calls: dict[str, Call] = {}
+    for name, table, by in (("wide", X, "column"), ("tall", X.T.copy(), "row")):
+        fit = a1gm.fit(table)
+        calls |= {
+            f"totals {name}": lambda fit=fit, by=by: fit.uncertainty().totals(by),
+            f"interval {name}": lambda fit=fit, X=table: fit.uncertainty().interval(X),
+            f"assess {name}": lambda X=table: a1gm.assess(X, random_state=0),
+        }
+    times = fastest(calls, budget=BUDGET)
+    for what in ("totals", "interval", "assess"):
+        own, other = times[f"{what} wide"], times[f"{what} tall"]
+        report.add(f"{what} of 200 x {m:,}", own, "its transpose", other, 1.5)
+
+
+# -------------------------------------------------------------------------- assess
+def judged(report: Report, n: int) -> None:
+    """A long table; its rows are sampled, and memory stays that of the fit."""
+    rng = np.random.default_rng(3)
+    i, j = rng.integers(n // 20, size=n), rng.integers(40, size=n)
+    mean = rng.gamma(2.0, 50.0, n // 20)[i] * rng.gamma(3.0, 1.0, 40)[j]
+    frame = pd.DataFrame({"shop": i, "month": j, "value": rng.poisson(mean) + 0.0})
+    frame = frame.drop_duplicates(["shop", "month"])
+    keys = ["shop", "month"]
+    calls: dict[str, Call] = {
+        "fit": lambda: a1gm.fit_long(frame, keys, "value"),
+        "assess": lambda: a1gm.assess(frame, keys=keys, value="value"),
+    }
+    times = fastest(calls, budget=BUDGET)
+    work = f"assess, {len(frame):,} long rows"
+    report.add(work, times["assess"], "fit_long", times["fit"], 3.0)
+    fit_bytes, assess_bytes = (_peak(calls[name]) for name in ("fit", "assess"))
+    report.add_size(f"its memory, {work}", assess_bytes / fit_bytes, "fit_long", 1.1)
+
+
+def _peak(call: Call) -> int:
     tracemalloc.start()
-    fit.uncertainty().totals("column")
+    call()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
@@ -160,6 +260,11 @@ def main() -> int:
     print(machine())
     report = Report()
     large(report, 500_000 if is_quick else 5_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        files(report, 100_000 if is_quick else 1_000_000, Path(folder))
+        bounds(report, 100_000 if is_quick else 1_000_000, Path(folder))
+    wide(report, 2_000 if is_quick else 5_000)
+    judged(report, 400_000 if is_quick else 4_000_000)
     rivals(report)
     triangles(report)
     print()

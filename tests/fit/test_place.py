@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
+from support.files import open_file
 from support.tables import tables
 
 import a1gm
-from a1gm._fit.place import Columns
+from a1gm._fit.place import Columns, kernel_sums
 from a1gm._rows import read_input
 from a1gm._solve.components import ColumnGraph
 from a1gm.exceptions import NotRepresentableError, ParameterError
@@ -158,3 +159,18 @@ def test_files_are_not_filled_without_the_weights_of_their_rows(tmp_path):
     with pytest.raises(ParameterError, match="weighted cells"):
         a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", fit=fit)
     assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("of", ["pearson", "divergence"])
+def test_the_kernel_sums_tables_in_files_piece_by_piece(of, tmp_path):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(rng.uniform(1.0, 9.0, (50, 4))).astype(float)
+    X[rng.random(X.shape) < 0.2] = nan
+    path = tmp_path / "x.csv"
+    pd.DataFrame(X, columns=list("abcd")).to_csv(path, index=False)
+    fit, source = a1gm.fit(X), open_file(path, batch_rows=7)
+    for _ in source.in_pieces():
+        pass  # the first pass settles the columns
+    found = kernel_sums(fit._columns, source, of)
+    expected = kernel_sums(fit._columns, read_input(X), of)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -151,7 +151,7 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
 def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
     has_holes = np.zeros(rows.n_cols, bool)
-    for _, piece in rows.pieces():
+    for _, piece in rows.tables():
         has_holes |= np.concatenate([_part_has_holes(*part) for part in piece.parts])
     return has_holes
 

@@ -24,6 +24,7 @@ from a1gm._kernel import kernel, threads_for, warn_if_slow
 from a1gm._observe.patterns import PatternsGone, weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_values, table_of
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.components import ColumnGraph, number_by_rows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import Option, ParameterError
@@ -259,15 +260,15 @@ def by_kernel(
 ) -> list[Any] | None:
     """Call the kernel with first row, parts and threads of each piece of rows.
 
-    None where it declines a piece, and for rows that it does not place: sparse, in
-    files, with weights, or of several components.
+    None where it declines a piece, and for rows that it does not place: sparse, with
+    weights, or of several components.
     """
-    is_dense = isinstance(rows, Rows) and rows.weights is None
-    if not (is_dense and columns.graph.is_single):
+    has_weights = getattr(rows, "weights", None) is not None  # files have none
+    if isinstance(rows, SparseRows) or has_weights or not columns.graph.is_single:
         return None
     warn_if_slow()
     found = []
-    for first, piece in rows.pieces():
+    for first, piece in rows.tables():
         threads = threads_for(piece.n_rows * piece.n_cols, None)
         found.append(call(first, piece.parts, threads))
         if found[-1] is None:

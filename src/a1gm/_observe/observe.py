@@ -76,7 +76,7 @@ def _observe_pieces(
     beyond: Literal["bits"] | None = None if keep_table else "bits"
     found = Accumulator(source.n_cols, rows="memory", room=source.n_rows, beyond=beyond)
     try:
-        for _, piece in source.pieces():
+        for _, piece in source.tables():
             # One large piece shows whether nearly every row has another pattern.
             keep = keep_table or piece.n_rows * piece.n_cols < MANY_CELLS
             found.add(look(piece, keep))
@@ -154,7 +154,7 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
     squares, of_cells = np.zeros(seen.sums.shape), 0.0
     ones, scale = np.ones(seen.n_cols), math.ldexp(1.0, -seen.exponent)
     patterns, sums = seen.pattern_of_row, seen.sum_of_row
-    for first, piece in source.pieces():
+    for first, piece in source.tables():
         rows = slice(first, first + piece.n_rows)
         threads = threads_for(piece.n_rows * piece.n_cols, n_threads)
         squares += kernel.square_sums(

@@ -59,6 +59,11 @@ class Readable:
         """Yield rows, and their cells as float64 with NaN for the missing ones."""
         raise NotImplementedError
 
+    def tables(self) -> Iterator[tuple[int, Rows]]:
+        """Yield (first row, some rows as a table in one piece)."""
+        for some, piece in self.in_pieces():
+            yield some.start, table_of(piece)
+
     def observed(self) -> Iterator[tuple[Ints, Ints, Floats]]:
         """Yield row, column and value of the cells that are not missing, in pieces."""
         for some, piece in self.in_pieces():
@@ -120,8 +125,8 @@ class Rows(Named):
     weights: Rows | None = None
     exposed: bool = False
 
-    def pieces(self) -> Iterator[tuple[int, Rows]]:
-        """Yield (first row, table in one piece)."""
+    def tables(self) -> Iterator[tuple[int, Rows]]:
+        """Yield (first row, some rows as a table in one piece), as they lie."""
         if self.cut is None:
             yield 0, self
             return
@@ -140,7 +145,7 @@ class Rows(Named):
     def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows in pieces of float64, NaN for the missing cells."""
         step = max(1, BLOCK_CELLS // self.n_cols)
-        for first, piece in self.pieces():
+        for first, piece in self.tables():
             for start in range(0, piece.n_rows, step):
                 stop = min(start + step, piece.n_rows)
                 rows = slice(first + start, first + stop)
