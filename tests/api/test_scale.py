@@ -341,6 +341,17 @@ def test_bad_totals(totals, error, message):
         a1gm.scale(FRAME, totals)
 
 
+@pytest.mark.parametrize("name", ["A", "a"])
+def test_a_total_that_a_reader_took_for_a_header(name):
+    seed = pd.DataFrame({"x": [1.0, 4], "y": [2.0, 5]}, ["A", "B"])
+    frame = pd.DataFrame({name: ["B"], "70": [40.0]})
+    column = frame.set_index(name)["70"]
+    for totals in (frame, frame.set_index(name), column, pl.from_pandas(frame)):
+        with pytest.raises(DataError, match="which is a total"):
+            a1gm.scale(seed, totals)
+    a1gm.scale(seed, frame.rename(columns={name: "shop"}))  # of 1970, say
+
+
 def test_names_for_a_seed_without_names():
     table = a1gm.scale(FRAME.to_numpy(), pd.Series({"b": 40, "a": 60}), [20, 30, 50])
     np.testing.assert_allclose(table.table, EXPECTED, rtol=1e-12)

@@ -74,13 +74,67 @@ def test_names_that_are_not_there(seed, csv):
     assert "No row is called 'C'" in done.stderr
 
 
-@pytest.mark.parametrize("text", ["40\n60\n", "total\n40\n60\n", "A,40\nB,60\n"])
+TOTALS = "40\n60\n", "total\n40\n60\n", "A,40\nB,60\n", ",0\nA,40\nB,60\n"
+
+
+@pytest.mark.parametrize("text", TOTALS)
 def test_totals_without_names_or_header(seed, csv, text):
     csv(text, "rows.csv")
     rows = "--row-totals", seed.parent / "rows.csv"
     done = run("scale", seed, "--id", "shop", *rows, "-q")
     frame = pd.read_csv(StringIO(done.stdout))
     assert frame[["x", "y", "z"]].sum(axis=1).tolist() == [40, 60]
+
+
+@pytest.mark.parametrize("total", ["70", "+70", ".5", "7e1", "NA", '"1,234"'])
+@pytest.mark.parametrize("others", ["", "A,40\n"])
+def test_a_first_line_with_a_mistyped_name_is_no_header(seed, csv, total, others):
+    csv(f"b,{total}\n{others}", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    is_marked = total == '"1,234"'
+    code = 1 if is_marked else 2
+    done = run("scale", seed, "--id", "shop", *rows, code=code)
+    if is_marked:  # in a notation that needs an option
+        assert "rows.csv, line 1" in done.stderr
+        assert "--thousands ','" in done.stderr
+    else:
+        assert "No row is called 'b'" in done.stderr
+        assert "Did you mean 'B'?" in done.stderr
+    holes, out = seed.parent / "holes.csv", seed.parent / "filled.csv"
+    run("impute", holes, "-o", out, *rows, code=code)
+    assert not out.exists()
+
+
+def test_a_first_line_that_is_no_total_of_its_row(seed, csv):
+    csv("B,$60\nA,40\n", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, code=1)
+    assert "rows.csv, line 1" in done.stderr
+    assert "'$60' is not a number" in done.stderr
+
+
+def test_one_total_without_a_header(seed, csv):
+    csv("B,45\n", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, "-q")
+    assert done.stdout.splitlines()[1:] == ["A,hi,1,2,3", "B,ho,12,15,18"]
+
+
+def test_totals_of_years(seed, csv):
+    csv("shop,2001,2002\nA,1,2\nB,4,5\n", "years.csv")
+    csv("2001,2002\n20,30\n", "cols.csv")
+    cols = "--col-totals", seed.parent / "cols.csv"
+    done = run("scale", seed.parent / "years.csv", "--id", "shop", *cols, "-q")
+    frame = pd.read_csv(StringIO(done.stdout))
+    assert frame[["2001", "2002"]].sum().round(9).tolist() == [20, 30]
+
+
+def test_weights_without_a_header(seed, csv):
+    csv("A,2\nB,3\n", "weights.csv")
+    weights = "--weights", seed.parent / "weights.csv", "--id", "shop"
+    done = run("fit", seed, *weights, "-o", seed.parent / "out", "--json")
+    expected = a1gm.fit([[1, 2, 3], [4, 5, 6]], weights=[[2], [3]])
+    assert json.loads(done.stdout)["divergence"] == expected.divergence
 
 
 def test_totals_of_other_numbers(seed, csv):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import counted
 from a1gm._rows.frames import library_of
-from a1gm._rows.labels import Lookup, label_at
+from a1gm._rows.labels import Lookup, label_at, plain_text
 from a1gm._rows.read import read_input
 from a1gm._rows.rows import Rows, check_values, read_array, table_of
 from a1gm.exceptions import DataError, LabelError
@@ -28,7 +28,7 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     totals = np.full(n, np.nan)
     if given is None:
         return totals
-    own, values = _labels_and_values(given, name)
+    own, values = _labels_and_values(given, name, () if labels is None else labels)
     is_named = own is not None and (labels is not None or isinstance(given, Mapping))
     if is_named:
         places = np.atleast_1d(Lookup(side, labels, n, of).find(list(own)))
@@ -51,8 +51,10 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     return totals
 
 
-def _labels_and_values(given: Any, name: str) -> tuple[Any, Floats]:
-    """Names, if there are any, and numbers."""
+def _labels_and_values(
+    given: Any, name: str, known: Iterable[Any]
+) -> tuple[Any, Floats]:
+    """Names, if there are any, and numbers; ``known`` are those of the table."""
     if isinstance(given, Mapping):
         return list(given), _numbers(list(given.values()), name)
     if hasattr(given, "columns") or isinstance(given, Rows):
@@ -64,11 +66,33 @@ def _labels_and_values(given: Any, name: str) -> tuple[Any, Floats]:
                 f"{name} has {rows.n_cols} columns of numbers. Give one column of "
                 "totals, beside names or without."
             )
+        if not isinstance(given, Rows):  # of a file: its reader has checked it
+            label = getattr(getattr(given, "index", None), "name", None)
+            if rows.choice is not None and rows.choice.ids:
+                label = rows.choice.ids[0]
+            _check_header(label, rows.col_labels[0], name, known)
         return rows.row_labels, rows.cells[:, 0]
     labels = given.index if hasattr(given, "iloc") else None
+    if labels is not None:
+        _check_header(labels.name, given.name, name, known)
     if library_of(given):
         given = np.asanyarray(given)
     return labels, _numbers(given, name)
+
+
+def _check_header(label: Any, total: Any, name: str, known: Iterable[Any]) -> None:
+    """Raise where a reader took the first total for the names of the columns."""
+    names = {plain_text(one).casefold() for one in known}
+    if not isinstance(total, str) or str(label).casefold() not in names:
+        return
+    try:
+        float(total)
+    except ValueError:
+        return
+    raise DataError(
+        f"The columns of {name} are called {label!r} and {total!r}, which is a total. "
+        "Read its file without a header."
+    )
 
 
 def _numbers(given: Any, name: str) -> Floats:

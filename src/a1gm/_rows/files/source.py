@@ -353,6 +353,12 @@ class Source:
         """Read the file from its start; only ``columns`` unless it is None."""
         raise NotImplementedError
 
+    def first_record(self) -> list[str]:
+        """Return the cells of the first row, of text."""
+        with contextlib.closing(self.batches()) as batches:
+            row = next(batches).slice(0, 1)
+        return [column[0].as_py() or "" for column in row.columns]
+
     def lines_of(self, rows: Sequence[int]) -> list[int]:
         """Return the numbers by which a user finds some rows (0-based)."""
         return list(rows)

@@ -22,13 +22,21 @@ from a1gm._rows.files import faults
 from a1gm._rows.files.sheet import SheetSource
 from a1gm._rows.files.source import (
     FoundFiles,
+    PathOrPaths,
     Source,
     TableOptions,
     find_files,
     open_input,
     paths_in,
 )
-from a1gm._rows.files.text import Cells, Others, TextSource, columns_of, has_numbers
+from a1gm._rows.files.text import (
+    Cells,
+    Others,
+    TextSource,
+    columns_of,
+    has_numbers,
+    is_number_like,
+)
 from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
 from a1gm._rows.labels import LazyLabels, check_there, plain_text
@@ -57,6 +65,7 @@ _Item = TypeVar("_Item")
 MOST_CELLS_KEPT = 1 << 25
 _MOST_WHOLE = 2.0**53  # whole numbers beyond are not exact in float64
 _WHOLE = re.compile(r"(-?[0-9]+\.0)?")
+SEPARATOR = " · "  # of the names of a row that has several
 _ROWS_AT_ONCE = 1 << 16
 _MOST_LABELS = 12  # columns beside the table that hints look at
 
@@ -639,7 +648,7 @@ def _ids_of(batch: pa.RecordBatch) -> list[str]:
         # Whole numbers with a hole between them are often stored as 4.0.
         are_whole = all(map(_WHOLE.fullmatch, texts))
         columns.append([x.removesuffix(".0") for x in texts] if are_whole else texts)
-    return list(map(" · ".join, zip(*columns, strict=True)))
+    return list(map(SEPARATOR.join, zip(*columns, strict=True)))
 
 
 def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
@@ -673,7 +682,7 @@ def read_beside(given: Any, files: TableFiles) -> Any:
     paths = paths_in(given)
     if not paths:
         return given
-    other = TableFiles(find_files(paths), files.options)
+    other = _open_beside(paths, files, [*files.names, *files.id])
     known = other.first.names
     columns = list(files.names) if {*known} & {*files.names} else None
     ids = [name for name in files.id if name in known]
@@ -695,17 +704,39 @@ def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
     paths = paths_in(given)
     if not paths:
         return given
-    other = TableFiles(find_files(paths), files.options)
-    own = other.first.names
     known = set() if names is None else {plain_text(name) for name in names}
-    numbers = [name for name in own if name not in known and name[:1].isdigit()]
-    is_named = len(own) == 2 and own[0] in known and own[1] in numbers
-    if is_named or numbers == own:  # the first line is a total
-        other = TableFiles(other.found, replace(files.options, header=False))
-        own = other.first.names
-    is_line = {*own} & known
+    other = _open_beside(paths, files, known, known)
+    own = other.first.names
+    n_known = sum(name in known for name in own)
+    is_line = n_known > 0 if len(own) > 2 else n_known == len(own)
     columns, ids = (list(own), []) if is_line else (list(own[-1:]), list(own[:-1]))
     return other.choosing(columns=columns, exclude=(), id=ids or None).in_memory()[0]
+
+
+def _open_beside(
+    given: PathOrPaths,
+    files: TableFiles,
+    names: Collection[str],
+    labels: Collection[str] = (),
+) -> TableFiles:
+    """Open numbers beside a table, with a header unless their first line is data.
+
+    That is a line that begins with one of the ``labels``, or that ends with a number
+    and has none of the ``names`` of a header.
+    """
+    found = find_files(given)
+    with_header = TableFiles(found, files.options)
+    without = TableFiles(found, replace(files.options, header=False))
+    if not files.options.header or not without.first.is_text:
+        return with_header
+    record = without.first.first_record()
+    *label, number = record
+    if number in names or label[:1] == [""]:  # as pandas writes a Series
+        return with_header
+    is_data = SEPARATOR.join(label) in labels
+    if set(names).isdisjoint(record):
+        is_data = is_data or is_number_like(number, files.options)
+    return without if is_data else with_header
 
 
 def row_names(files: TableFiles, rows: Ints | None = None) -> list[str]:

@@ -263,6 +263,15 @@ def has_numbers(column: pa.Array, options: TableOptions) -> bool:
     return bool(pc.any(pc.and_not(like, missing)).as_py())
 
 
+def is_number_like(text: str, options: TableOptions) -> bool:
+    """Whether a cell is a number in any notation, or a mark of a missing one."""
+    import pyarrow as pa
+
+    cell = pa.array([text])
+    is_other = _cast_carefully(cell, options)[1]
+    return bool(text.strip()) and (not is_other[0] or has_numbers(cell, options))
+
+
 def columns_of(batch: pa.RecordBatch, names: Sequence[str]) -> list[pa.Array]:
     """Return some columns, found in one go: pyarrow takes long to find one by name."""
     places = {name: place for place, name in enumerate(batch.schema.names)}
