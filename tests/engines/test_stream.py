@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +48,15 @@ def test_one_pass_over_an_iterator():
         ParameterError, match=r"\[fit\.impute\(batch\) for batch in X\]"
     ):
         fit.impute(frames())
+
+
+def test_readers_of_any_class(tmp_path):
+    """Seen: the class of a reader was compared by its name."""
+    X = wide(4)
+    table, path = arrow(X), tmp_path / "table.csv"
+    pacsv.write_csv(table, path)
+    fit = a1gm.fit(pacsv.open_csv(path))
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor, rtol=1e-11)
 
 
 def test_a_dataset_of_files(tmp_path):

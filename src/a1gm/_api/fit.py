@@ -26,16 +26,11 @@ from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.lazy import native_of
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
-from a1gm.engines.lazy import (
-    LAZY_FRAMES,
-    LazyFrames,
-    kind_of,
-    native_of,
-    observe_elsewhere,
-)
+from a1gm.engines.lazy import LAZY_FRAMES, LazyFrames, kind_of, observe_elsewhere
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10

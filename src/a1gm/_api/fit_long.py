@@ -10,16 +10,13 @@ from a1gm._api.fit import (
     DEFAULT_TOL,
     FitOptions,
     check_signs,
-    fit_patterns,
     fit_rows,
 )
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import Long
-from a1gm._rows.labels import names_in
 from a1gm._rows.long import Duplicates, read_long
 from a1gm._rows.weights import Weighting, weights_or_exposure
-from a1gm.engines.lazy import LazyFrames, kind_of, native_of
 from a1gm.exceptions import Option, ParameterError
 
 if TYPE_CHECKING:
@@ -53,10 +50,8 @@ def fit_long(
     ----------
     frame : pandas, polars or pyarrow frame, or pandas Series with two levels
         One row per cell; a pair that is not there is a missing cell, and so is one
-        with a null or NaN value. The frame is never modified. A lazy frame (polars,
-        DuckDB, Ibis, Spark) is counted by its engine, without ``weights``,
-        ``exposure`` and ``negatives="allow"``; columns are then in the engine's order,
-        and keys are two.
+        with a null or NaN value. The frame is never modified. Of a lazy frame (polars,
+        DuckDB, Ibis, Spark) the columns that are named here are collected.
     keys : two names, or more
         The columns with the keys of the rows and of the columns: text, numbers, dates
         or categories. Not needed for a Series; levels of a pandas index will do. A
@@ -109,8 +104,6 @@ def fit_long(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     weighting = weights_or_exposure(weights, exposure)
     check_long(duplicates, weighting, negatives)
-    if kind_of(frame) == "lazy" and interactions is None:
-        return _fit_elsewhere(frame, keys, value, weighting, duplicates, options)
     cells = read_long(frame, keys, value, weighting, negatives)
     if len(cells.keys) > 2:
         from a1gm.tensor.fit import fit_cells
@@ -134,35 +127,6 @@ def fit_long(
     names, values = cells.names, tuple(key.values for key in cells.keys)
     del cells  # its codes are not needed any more
     return fit_rows(source, options, long=names, key_values=values)
-
-
-def _fit_elsewhere(
-    frame: Any,
-    keys: Any,
-    value: Any,
-    weighting: Weighting,
-    duplicates: Duplicates,
-    options: FitOptions,
-) -> RankOneFit:
-    """Fit a long table that its engine counts."""
-    from a1gm.engines.long import LongTable
-
-    (name, column), keys = weighting, names_in(keys)
-    if len(keys) > 2:
-        raise ParameterError(
-            f"A {type(frame).__name__} is fitted with two keys, got {len(keys)}; "
-            "collect it first for more."
-        )
-    if column is not None or options.negatives == "allow":
-        what = f"{name}=" if column is not None else 'negatives="allow"'
-        raise ParameterError(
-            f"{what} is for long tables in memory; collect the "
-            f"{type(frame).__name__} first."
-        )
-    table = LongTable.of(native_of(frame), keys, value, duplicates)
-    seen, labels = table.observe()
-    more: Any = {"long": table.names, "engine": LazyFrames(long=table)}
-    return fit_patterns(seen, options, col_labels=labels, **more)
 
 
 def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> None:

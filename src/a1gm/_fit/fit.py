@@ -309,9 +309,8 @@ class RankOneFit(Solution, Kept):
         -------
         ndarray, or float for a single cell
             One value per row of the frame, or of the shape of the labels, in units of
-            X; of a lazy frame a lazy frame, with a column ``predicted``. NaN where the
-            data determine none (``fate`` says why), for labels that the fit does not
-            know, and where the exposure is not known.
+            X. NaN where the data determine none (``fate`` says why), for labels that
+            the fit does not know, and where the exposure is not known.
 
         Warns
         -----
@@ -330,13 +329,9 @@ class RankOneFit(Solution, Kept):
         >>> a1gm.fit(X).predict(["x", "y"], "b")
         array([2., 6.])
         """
-        long, engine = self._table.long, self._table.engine
-        if columns is None and long and engine is not None:
-            lazy = engine.predict(rows, self._columns, self.col_labels)
-            if lazy is not None:
-                return lazy
         given: Any = rows, columns
         if columns is None:
+            long = self._table.long
             given = read_keys(rows, long and long[:2])
         return predicted(self._finders, self._fitted, given, exposure)
 

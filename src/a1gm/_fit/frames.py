@@ -16,6 +16,7 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import html_grid, text_grid
 from a1gm._fit.messages import number_grid
 from a1gm._rows.labels import Lookup, check_there, paired, plain_text
+from a1gm._rows.lazy import in_memory
 from a1gm._rows.long import Key, code_key, open_pairs, parts_of_key, taken
 from a1gm.exceptions import (
     ParameterError,
@@ -262,7 +263,7 @@ def read_keys(frame: Any, keys: Sequence[Any] | None) -> list[Key]:
             "fit.predict((a, b, c))."
         )
     columns = [name for key in keys for name in parts_of_key(key)]
-    opened = open_pairs(frame, columns)
+    opened = open_pairs(in_memory(frame, columns), columns)
     check_there("The frame", columns, opened.columns)
     return [code_key(opened, key) for key in keys]
 

@@ -15,6 +15,7 @@ from a1gm._base.words import counted, listed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.labels import check_there, label_at, names_in
+from a1gm._rows.lazy import in_memory
 from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.rows import Rows, check_values, table_of
 from a1gm._rows.sparse import SparseRows
@@ -418,7 +419,7 @@ def _open_long(
     for name in names:
         if not isinstance(name, Hashable):
             raise ParameterError(f"{name!r} is not the name of one column.")
-    frame = open_pairs(given, (*columns, *by))
+    frame = open_pairs(in_memory(given, names), (*columns, *by))
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"{listed(names)} must be different columns.")

@@ -20,11 +20,10 @@ from a1gm._base.words import counted
 from a1gm._observe.accumulate import bytes_needed
 from a1gm._observe.patterns import Patterns
 from a1gm._observe.sparse import LIFT, TINY
+from a1gm._rows.lazy import Frame, collect
 from a1gm.engines.place import (
     MAX,
-    Frame,
     LazyTable,
-    collect,
     column,
     combined,
     double,

@@ -18,9 +18,10 @@ from a1gm._fit.place import Columns
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, ColumnOptions
 from a1gm._rows.frames import library_of
+from a1gm._rows.lazy import is_lazy, native_of
 from a1gm.exceptions import ParameterError
 
-WITH_QUERIES = ("duckdb", "ibis", "pyspark", "sqlframe")
+STREAMS = "read_next_batch", "projected_schema", "scanner"  # of pyarrow: what has one
 
 
 def kind_of(X: Any) -> Literal["lazy", "stream"] | None:
@@ -30,22 +31,15 @@ def kind_of(X: Any) -> Literal["lazy", "stream"] | None:
     """
     if isinstance(X, np.ndarray | list | tuple):
         return None
-    library, kind = library_of(X), type(X).__name__
-    if library == "narwhals" and kind == "LazyFrame":
-        return kind_of(X.to_native())
-    if library in WITH_QUERIES or (library == "polars" and kind == "LazyFrame"):
+    if is_lazy(X):
         return "lazy"
+    library = library_of(X)
     if library == "pyarrow":
-        is_stream = kind in ("RecordBatchReader", "Scanner") or hasattr(X, "scanner")
+        is_stream = any(hasattr(X, name) for name in STREAMS)
     else:
         has_batches = isinstance(X, Iterator) or hasattr(X, "__arrow_c_stream__")
         is_stream = not library and has_batches
     return "stream" if is_stream else None
-
-
-def native_of(X: Any) -> Any:
-    """The frame of its own library, where narwhals has opened it."""
-    return X.to_native() if library_of(X) == "narwhals" else X
 
 
 def observe_elsewhere(
@@ -69,12 +63,10 @@ def observe_elsewhere(
 class LazyFrames:
     """Opens lazy frames to fill them, by queries that nobody runs yet.
 
-    ``fitted`` is the frame that was fitted, if it can be asked again, and ``long`` the
-    long table.
+    ``fitted`` is the frame that was fitted, if it can be asked again.
     """
 
     fitted: Any = None
-    long: Any = None
 
     def open(self, X: Any, options: ColumnOptions) -> Any:
         """X as a table that is filled where it lies; None if that is in memory."""
@@ -90,18 +82,6 @@ class LazyFrames:
 
         return LazyTable.of(native_of(X), options)
 
-    def predict(self, X: Any, columns: Columns, labels: Any) -> Any:
-        """Pairs with their fitted values, a lazy frame; None for pairs in memory."""
-        if kind_of(X) != "lazy":
-            return None
-        if self.long is None:
-            raise ParameterError(
-                "predict takes a lazy frame where the fit was made of one by "
-                "a1gm.fit_long, and has it still. Fit it again, or collect the pairs "
-                "first."
-            )
-        return self.long.predicted(native_of(X), columns, labels)
-
     def to_sql(self, columns: Columns, names: Any, *query: Any) -> str:
         """The query that returns a table with its holes filled."""
         from a1gm.engines.sql import fill_query
@@ -110,7 +90,7 @@ class LazyFrames:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the fitted frame behind: connections are not pickled."""
-        return self.__dict__ | {"fitted": None, "long": None}
+        return self.__dict__ | {"fitted": None}
 
 
 #: Every fit fills lazy frames.

@@ -12,25 +12,21 @@ THEN 0 END)``, whatever the blocks.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import add, and_, or_
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from a1gm._base.optional import require
 from a1gm._base.types import Floats, OnUndetermined
-from a1gm._base.words import shown
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
-from a1gm._rows.frames import ColumnNames, kinds_of, library_of, new_names
+from a1gm._rows.frames import ColumnNames, kinds_of, new_names
+from a1gm._rows.lazy import Frame, collect, open_lazy, with_plain_names
 from a1gm.exceptions import (
-    EngineError,
     LabelError,
-    NotNumericError,
     NotRepresentableError,
     ParameterError,
     TableTooLargeError,
@@ -42,10 +38,6 @@ FENCED = ("postgres", "sqlite")  # they write out an expression wherever it is u
 
 FACTOR = "row_factor"
 MOST_WITH_ERRORS = 64
-
-Frame: TypeAlias = "nw.LazyFrame[Any]"
-
-log = logging.getLogger("a1gm")
 
 
 # ------------------------------------------------------------------------------ numbers
@@ -91,69 +83,12 @@ def number(name: str, dtype: Any, *, may_be_nan: bool = True) -> nw.Expr:
 
 
 # ------------------------------------------------------------------------------- frames
-def open_lazy(X: Any) -> Frame:
-    """Open a lazy frame with narwhals; raise for what is not one."""
-    try:
-        frame = nw.from_native(X, pass_through=True)
-    except (TypeError, nw.exceptions.NarwhalsError):
-        frame = None
-    if isinstance(frame, nw.LazyFrame):
-        return frame
-    raise NotNumericError(
-        f"X is a {type(X).__module__}.{type(X).__name__}, which is not a table. Pass a "
-        "relation of DuckDB (con.sql(...), con.table(...)), a table of Ibis or a "
-        "DataFrame of Spark."
-    )
-
-
-def with_plain_names(frame: Frame) -> Frame:
-    """The same columns, called c0, c1, ... in their order."""
-    names = frame.collect_schema().names()
-    plain = [f"c{k}" for k in range(len(names))]
-    if frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect():
-        # Its names may have dots and backquotes, which narwhals does not quote.
-        native: Any = frame.to_native()
-        renamed: Frame = nw.from_native(native.toDF(*plain))
-        return renamed
-    return frame.select(
-        nw.col(name).alias(new) for name, new in zip(names, plain, strict=True)
-    )
-
-
 def needs_fences(frame: Frame) -> bool:
     """Whether an engine needs fences between steps: see `LazyTable.step`."""
     if not frame.implementation.is_ibis():
         return False
     backends = frame.to_native()._find_backends()[0]
     return any(backend.name in FENCED for backend in backends)
-
-
-def collect(frame: Frame, what: str) -> Any:
-    """Run a query and return its lines as a table of pyarrow; ``what`` it does.
-
-    Raises EngineError with the message of the engine.
-    """
-    require("pyarrow", "sql", "Fitting a table where it is")
-    native, engine = frame.to_native(), frame.implementation.value
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("query that %s, on %s:\n%s", what, engine, _text_of(native))
-    try:
-        return frame.collect(backend="pyarrow").to_native()
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise EngineError(
-            f"The query that {what} failed on {engine}: {shown(lines[0])}",
-            advice="Nothing was changed; the engine's own error is the cause of this.",
-        ) from error
-
-
-def _text_of(native: Any) -> str:
-    """The query of a lazy frame in the words of its engine, for logs."""
-    library = library_of(native)
-    if library == "ibis":
-        return str(require("ibis", "sql", "The text of a query").to_sql(native))
-    name = {"duckdb": "sql_query", "sqlframe": "sql"}.get(library, "__repr__")
-    return str(getattr(native, name)())
 
 
 # ------------------------------------------------------------------------------- tables
