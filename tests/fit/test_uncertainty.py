@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from ways.containers import CONTAINERS
 
 import a1gm
-from a1gm._fit.sure.intervals import quantiles
+from a1gm._fit.sure.gamma import quantiles
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
@@ -230,14 +230,16 @@ def test_intervals_hold_the_fill_and_widen_as_certainty_falls(level, phi):
         assert (upper[1:] >= upper[:-1] * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
-def test_ordinary_bounds_are_quantiles_of_the_gamma_distribution(level):
+@pytest.mark.parametrize("tail", [1e-3, 0.025, 0.25, 0.75, 0.975, 0.999])
+def test_ordinary_bounds_are_quantiles_of_the_gamma_distribution(tail):
     gamma = pytest.importorskip("scipy.stats").gamma
-    mean, of_log = np.array([3.0, 20.0, 700.0]), np.array([0.1, 0.1, 0.01])
-    variance = mean**2 * of_log + 2.0 * mean
-    upper = gamma.ppf((1 + level) / 2, mean**2 / variance, scale=variance / mean)
-    found = quantiles(mean, of_log, 2.0, (1 + level) / 2)
-    np.testing.assert_allclose(found, upper, rtol=1e-12)
+    deviation = np.concatenate(
+        [np.geomspace(1e-6, 1.0, 999), np.linspace(1e-3, 1.0, 999)]
+    )
+    mean, of_log = np.full(len(deviation), 700.0), deviation**2
+    expected = gamma.ppf(tail, 1 / of_log, scale=700.0 * of_log)
+    found = quantiles(mean, of_log, 0.0, tail)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_a_bridge_that_says_little_gives_a_bound_that_says_little():

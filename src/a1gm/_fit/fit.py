@@ -472,8 +472,10 @@ class RankOneFit(Solution, Kept):
         robust : bool, default=False
             Estimate the errors of the column factors from the scatter of the rows:
             valid too where the cells of a row scatter together. What statsmodels calls
-            ``cov_type="cluster"`` with ``use_correction`` (CR1); intervals use
-            Student's t with one degree of freedom less than there are rows.
+            ``cov_type="cluster"`` with ``use_correction`` (CR1): the covariance times
+            G/(G - 1) · (N - 1)/(N - m) for N observed cells in G rows and m columns;
+            the factors of the rows do not count, as they are nested in the clusters.
+            Intervals use Student's t with G - 1 degrees of freedom.
 
         Returns
         -------

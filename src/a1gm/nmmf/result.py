@@ -122,7 +122,8 @@ class SharedFit(Solution):
             Variance of a cell of weight 1 over its mean, as in
             ``RankOneFit.uncertainty``; estimated from all tables together.
         robust : bool, default=False
-            Estimate the covariance of the columns from the scatter of the rows.
+            Estimate the covariance of the columns from the scatter of the rows, as in
+            ``RankOneFit.uncertainty``.
 
         Returns
         -------

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import FINITE
 from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion, check_totals
+from a1gm._fit.sure.gamma import quantiles
 from a1gm._fit.sure.goodness import GoodnessOfFit
 from a1gm._fit.sure.information import check_sum
-from a1gm._fit.sure.intervals import quantiles, tails
+from a1gm._fit.sure.intervals import tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
+from a1gm._base.bits import pack_bits
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import Placed
 from a1gm._fit.sure.arguments import check_level
 from a1gm._fit.sure.covariance import Covariance
+from a1gm._fit.sure.gamma import quantiles
 from a1gm._fit.sure.information import Information
 from a1gm._rows.read import AnyRows
 
@@ -89,11 +91,23 @@ class Holes:
             inside = np.where(info.label == c, weights[some], 0.0)
             times = inside > 0.0 if info.table.is_exposed else inside
             r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
-            kinds, kind = np.unique(inside, axis=0, return_inverse=True)
-            Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
+            first_of_kind, kind = _kinds_of(inside)
+            Q, _ = info.shares_of(inside[first_of_kind], np.full(len(first_of_kind), c))
             G = wider * self.covariance.resistance(Q)
-            out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
+            out[own] = self.dispersion / r[place] + G[kind[place], j[own]]
         return out
+
+
+def _kinds_of(rows: Floats) -> tuple[Ints, Ints]:
+    """The first row of every kind of rows that are equal, and the kind of each row."""
+    are_ones = bool(((rows == 0.0) | (rows == 1.0)).all())
+    words = pack_bits(rows > 0.0) if are_ones else rows.view(np.uint64)
+    kind = np.zeros(len(rows), np.int64)
+    for word in words.T:
+        _, of_word = np.unique(word, return_inverse=True)
+        kind = kind * (int(of_word.max()) + 1) + of_word
+        _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    return first, kind
 
 
 def tails(level: float) -> tuple[float, float]:
@@ -108,42 +122,3 @@ def _widening(dof: float, tail: float) -> float:
 
     normal = float(ndtri(tail))
     return 1.0 if normal == 0.0 else float(stdtrit(dof, tail) / normal) ** 2
-
-
-def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
-    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass.
-
-    The upper quantile of a gamma distribution falls to 0 as its variance grows beyond
-    all bounds. So no shape is below the one that has the largest, and from there on
-    the logarithm's own deviation, of which ``of_log`` is the square, moves the bound.
-    """
-    from scipy.special import gammaincinv, ndtri
-
-    relative = of_log + phi / mean
-    is_upper = tail > 0.5
-    least = _widest_shape(tail) if is_upper else 1e-300
-    shape = np.maximum(1.0 / relative, least)
-    found: Floats = mean * gammaincinv(shape, tail) / shape
-    if is_upper:
-        beyond = np.maximum(np.sqrt(of_log) - least**-0.5, 0.0)
-        # The mean itself bounds only levels that are hardly above 0.
-        found = np.maximum(found * np.exp(ndtri(tail) * beyond), mean)
-    found = np.where(relative == 0.0, mean, found)
-    is_zero = mean == 0.0
-    if phi > 0.0 and not is_upper:
-        is_zero |= np.exp(-mean / phi) > tail
-    found[is_zero] = 0.0
-    return found
-
-
-@lru_cache
-def _widest_shape(tail: float) -> float:
-    """The shape of the gamma distribution of mean 1 with the largest quantile."""
-    from scipy.special import gammaincinv
-
-    low, high = 1e-18, 1e18
-    for _ in range(8):  # each with 1/16 of the width of the last
-        shapes = np.geomspace(low, high, 33)
-        at = int(np.argmax(gammaincinv(shapes, tail) / shapes))
-        low, high = shapes[max(at - 1, 0)], shapes[min(at + 1, 32)]
-    return float(shapes[at])
