@@ -1,5 +1,5 @@
 # Two commands matter: `make demo` shows what the package does, `make test` runs
-# everything a change must pass. Both make their own .venv and need nothing but
+# what a change must pass. Both make their own .venv and need nothing but
 # Python >= 3.11 and, for the fast kernel, a C++ compiler. `make help` lists the rest.
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/base tests/kernel tests/observe tests/solve tests/fit tests/rows \
   tests/api
 
-.PHONY: help demo test quick docs bench attack attack-asan attack-tsan lint types dist \
+.PHONY: help demo test nightly quick docs bench attack attack-asan attack-tsan lint types dist \
   versions clean
 
 help:  ## these lines
@@ -49,12 +49,17 @@ lint: $(VENV)/test.stamp  ## ruff: rules and format; the workflow files
 types: $(VENV)/test.stamp  ## mypy, strict
 	$(BIN)/mypy
 
-test: lint types  ## what a change must pass: lint, types, every test
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --durations-min=3
+# Tests that share an engine stay in one process (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+
+test: lint types  ## what a change must pass: lint, types, tests
+	$(PYTEST) -m "not nightly" --durations=10 --durations-min=3
+
+nightly: $(VENV)/test.stamp  ## the tests on more engines, subjects and seeds
+	$(PYTEST) -m nightly --durations=10 --durations-min=3
 
 quick: $(VENV)/test.stamp  ## the tests of the engine, in less than a minute
-	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n auto --dist worksteal \
-	  -m "not slow" $(QUICK)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q -m "not nightly" $(QUICK)
 
 $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@$(BIN)/python -m pip install --quiet --group docs

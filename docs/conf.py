@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from pathlib import Path
 
 from docutils import nodes
@@ -18,6 +19,8 @@ import a1gm
 
 sys.path.insert(0, str(Path(__file__).parent))
 import ways_in
+
+warnings.simplefilter("error", a1gm.exceptions.A1gmWarning)  # of an example
 
 project = "a1gm"
 author = "The a1gm developers"

@@ -1,4 +1,8 @@
-"""Hypothesis profiles (`dev` to write, `ci` always the same, `deep`), a browser."""
+"""Hypothesis profiles (`dev` to write, `ci` always the same, `deep`), what runs when.
+
+Tests that share what is slow to make stay in one process (`--dist loadgroup`): those of
+an engine, and those of a table of `ways`, whose fits are made once.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.browser import running_browser
+from support.lazy import ENGINES
+from support.suite import DAILY_ENGINES, DIALECTS
 
 _COMMON = {
     "deadline": None,
@@ -22,6 +28,25 @@ settings.register_profile("deep", max_examples=5000, **_COMMON)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
 )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine" in metafunc.fixturenames:
+        metafunc.parametrize("engine", ENGINES, scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        for name in {"engine", "database", "dialect"} & params.keys():
+            engine = DIALECTS.get(params[name], params[name])
+            item.add_marker(pytest.mark.xdist_group(engine))
+            marker = item.get_closest_marker("daily")
+            if engine not in (marker.args if marker else DAILY_ENGINES):
+                item.add_marker(pytest.mark.nightly)
+        if item.path.parent.name == "ways" and "table" in params:
+            item.add_marker(pytest.mark.xdist_group(f"ways, {params['table']}"))
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,12 @@
-"""Every script in examples/ runs to its end without a display, and prints something."""
+"""Every script in examples/ shows its picture; `make docs` runs them all."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-NOT_SHOWN = "ignore:FigureCanvasAgg is non-interactive"
-
-
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
-def test_example_runs(script, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-W", NOT_SHOWN, str(script)],
-        cwd=tmp_path,
-        env=os.environ | {"MPLBACKEND": "agg"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)

@@ -94,7 +94,7 @@ def test_both_kernels_give_the_same_fit(kind, zeros, request):
     assert (slow.n_iter == 0) == (fast.n_iter == 0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not _kernel.is_compiled, reason="this is that run")
 def test_the_suite_passes_on_the_numpy_kernel():
     here = Path(__file__).parents[1]
@@ -112,7 +112,7 @@ def test_the_suite_passes_on_the_numpy_kernel():
     result = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("-m", "not slow and not oracle", "-k", f"not ({large})"),
+            *("-m", "not slow and not oracle and not nightly", "-k", f"not ({large})"),
             *(str(here / file) for file in files),
         ],
         env={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.suite import daily
 
 pytest.importorskip("flint")
 
@@ -15,10 +16,15 @@ from attack.zoo import ANNOUNCED, DAMAGED, KINDS, RIGHT, case_of
 nan = np.nan
 TABLES = 30  # of a kind with share 1
 FILES = 40  # of a format
+#: Kinds of every run, one of each sort; the others run at night and in `make attack`.
+EVERY_RUN = {
+    *("zeros", "signed", "random sparse", "bridge with zeros", "weighted bridge"),
+    *("extreme weights", "odd", "damaged csv", "damaged parquet", "damaged model"),
+}
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", daily(KINDS, EVERY_RUN))
 def test_nothing_is_silently_wrong(kind):
     for seed in range(int(np.ceil(TABLES * KINDS[kind].share))):
         verdict = judge(kind, seed)
@@ -41,14 +47,14 @@ SEEN = {
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", SEEN)
+@pytest.mark.parametrize("kind", daily(SEEN, EVERY_RUN))
 def test_what_was_seen_once_is_right_or_announced(kind):
     for seed in SEEN[kind]:
         verdict = judge(kind, seed)
         assert verdict.verdict in (RIGHT, ANNOUNCED), (seed, verdict)
 
 
-@pytest.mark.parametrize("kind", DAMAGED)
+@pytest.mark.parametrize("kind", daily(DAMAGED, EVERY_RUN))
 def test_damaged_files_are_refused_or_read_right(kind):
     worker = new_worker()
     for seed in range(FILES):

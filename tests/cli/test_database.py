@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from support.commands import run
 from support.lazy import load, postgres
+from support.suite import need
 
 import a1gm
 
@@ -27,13 +28,12 @@ def database(request, tmp_path):
     """A database with two tables; its URL."""
     kind, table = request.param, pa.table(FRAME.to_dict("list"))
     if kind == "duckdb":
-        duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-        with duckdb.connect(str(tmp_path / "shops.ddb")) as con:
+        with need("duckdb").connect(str(tmp_path / "shops.ddb")) as con:
             con.register("given", table)
             con.execute("CREATE TABLE sales AS SELECT * FROM given")
             con.execute("CREATE TABLE stock AS SELECT 1 AS a")
         return f"duckdb://{tmp_path}/shops.ddb"
-    pytest.importorskip("ibis", reason="Ibis is not installed")
+    need("ibis")
     if kind == "sqlite":
         with sqlite3.connect(tmp_path / "shops.db") as con:
             load(con, kind, "sales", table)

@@ -67,6 +67,7 @@ def headlines(path, tmp_path, *options):
     return head, found["verdict"].partition(": ")[0] + "."
 
 
+@pytest.mark.nightly  # the months give the same answer in less
 def test_report_and_assess_say_the_same_about_a_sparse_table(tmp_path):
     rng = np.random.default_rng(0)
     n, m, size = 3459, 800, 27_358  # 250 rows of it have too few cells

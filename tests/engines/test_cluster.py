@@ -25,7 +25,7 @@ import a1gm
 from a1gm.exceptions import ClusterError, DataError, TableTooLargeError
 
 SAME = 1e-12
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(90)]
 
 
 @pytest.mark.cluster
@@ -98,7 +98,6 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_killed_executor_of_spark_changes_nothing() -> None:
     need_spark()

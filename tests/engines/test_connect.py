@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from support.commands import run_python
+from support.lazy import need_spark
+from support.suite import need
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("Spark")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("Spark")]
 
 SCRIPT = """
 import warnings
@@ -67,9 +67,8 @@ spark.stop()
 
 
 def test_the_answers_of_a_connected_session():
-    for module in ("pyspark", "grpc", "grpc_status", "google.protobuf"):
-        pytest.importorskip(module, reason=f"{module} is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed (Debian: default-jre-headless)")
+    need_spark()
+    for module in ("grpc", "grpc_status", "google.protobuf"):
+        need(module)
     done = run_python(SCRIPT)
     assert done.returncode == 0, done.stderr

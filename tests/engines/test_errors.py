@@ -35,6 +35,7 @@ def errors_one_by_one(fit: a1gm.RankOneFit, X: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.daily("polars", "DuckDB")
 def test_every_engine(engine):
     give, take = ENGINES[engine]
     rng = np.random.default_rng(5)

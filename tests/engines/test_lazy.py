@@ -109,6 +109,7 @@ def wide(m: int, n: int = 40) -> np.ndarray:
     return X
 
 
+@pytest.mark.daily("polars", "DuckDB")
 @pytest.mark.parametrize("m", [1, 16, 17, 62, 63, 130])
 def test_widths(engine, m):
     slow = "Spark", "SQLFrame", "Ibis DuckDB"
@@ -131,6 +132,7 @@ def random_table(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return some(n), some(6)
 
 
+@pytest.mark.daily("polars")
 def test_random_tables_with_zeros_and_blocks(engine):
     rng = np.random.default_rng(27)
     for _ in range(N_RANDOM.get(engine, 12)):
@@ -350,6 +352,7 @@ def test_options_that_lazy_frames_do_not_have(engine):
 
 
 # ---------------------------------------------------------------------- many patterns
+@pytest.mark.daily("DuckDB")
 @pytest.mark.parametrize("database", ["DuckDB", "SQLite", "PostgreSQL"])
 def test_narrow_lines_give_the_same(database, monkeypatch):
     engine = database
@@ -379,7 +382,8 @@ def test_too_many_wide_lines_become_narrow_ones(monkeypatch):
     check_same("DuckDB", wide(9, 100))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.xdist_group("SQLite")
 def test_a_thousand_columns_on_sqlite():
     X = wide(1000, 12)
     memory, given = a1gm.fit(X), ibis_table("sqlite", arrow(X))
@@ -459,13 +463,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(
-    "database",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "Spark" else ())
-        for name in BROKEN
-    ],
-)
+@pytest.mark.parametrize("database", BROKEN)
 def test_a_failing_query_is_the_message_of_the_engine(database):
     give, take = ENGINES[database]
     broken, message = BROKEN[database]
@@ -518,7 +516,8 @@ def test_objects_of_these_libraries_that_are_no_tables():
         a1gm.fit(ibis_table("sqlite", arrow(wide(2))).c0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.xdist_group("Spark")
 def test_spark_runs_nothing_before_it_is_asked():
     session = spark()
     given = session.createDataFrame([(1.0, 2.0), (2.0, None)], "a double, b double")

@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 from support.lazy import connected, postgres, spark
+from support.suite import need
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 SALES = [("a", 1.0, 2.0), ("b", 2.0, None), ("c", 3.0, 6.0)]
 FILLED = [("a", 1.0, 2.0), ("b", 2.0, 4.0), ("c", 3.0, 6.0)]
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does not yet fully support pandas:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings(
+        "ignore:PySpark does not yet fully support pandas:FutureWarning"
+    ),
+]
 
 
 def example(word: str) -> str:
@@ -26,7 +30,7 @@ def example(word: str) -> str:
 
 @pytest.mark.xdist_group("PostgreSQL")
 def test_ibis_on_postgres():
-    pytest.importorskip("ibis", reason="Ibis is not installed")
+    need("ibis")
     how = postgres()
     clear = "DROP TABLE IF EXISTS sales CASCADE"
     with connected() as con:
@@ -45,7 +49,6 @@ def test_ibis_on_postgres():
     assert rows == [pytest.approx(row) for row in FILLED]
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("Spark")
 def test_spark():
     session = spark()

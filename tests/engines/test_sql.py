@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from engines.test_lazy import arrow, random_table, wide
 from support.lazy import connected, duck, load, new_name, spark, spark_frame
+from support.suite import need
 from ways.tables import TABLES
 
 import a1gm
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
-pytest.importorskip("ibis", reason="Ibis is not installed")
 pytestmark = pytest.mark.filterwarnings(
     "ignore::a1gm.exceptions.A1gmWarning",
     "ignore:PySpark does not yet fully support pandas:FutureWarning",
@@ -56,24 +56,25 @@ def in_spark(table: pa.Table, name: str):
     return lambda query: [tuple(row) for row in spark().sql(query).collect()]
 
 
-DATABASES = {"sqlite": in_sqlite, "duckdb": in_duckdb, "postgres": in_postgres}
-dialects = pytest.mark.parametrize(
-    "dialect",
-    [
-        *(pytest.param(d, marks=pytest.mark.xdist_group(d)) for d in DATABASES),
-        pytest.param(
-            "pyspark", marks=[pytest.mark.slow, pytest.mark.xdist_group("Spark")]
-        ),
-    ],
-)
-OPEN = DATABASES | {"pyspark": in_spark}
+OPEN = {
+    "sqlite": in_sqlite,
+    "duckdb": in_duckdb,
+    "postgres": in_postgres,
+    "pyspark": in_spark,
+}
+
+
+@pytest.fixture(autouse=True)
+def ibis():
+    """Queries are written by Ibis."""
+    need("ibis")
 
 
 def as_array(rows) -> np.ndarray:
     return np.array([[nan if x is None else x for x in row] for row in rows], float)
 
 
-@dialects
+@pytest.mark.parametrize("dialect", OPEN)
 def test_fills_and_counts(dialect):
     rng = np.random.default_rng(3)
     tables = [TABLES["zeros"], TABLES["two blocks"], TABLES["zero chain"]]
@@ -92,7 +93,8 @@ def test_fills_and_counts(dialect):
         assert fit.n_undetermined == memory.n_undetermined
 
 
-@pytest.mark.xdist_group("postgres")
+@pytest.mark.nightly
+@pytest.mark.xdist_group("PostgreSQL")
 def test_a_table_made_in_postgres():
     X, name = wide(130, 300), new_name()
     table = arrow(X).add_column(0, "shop id", pa.array([f"s{i}" for i in range(300)]))
@@ -105,10 +107,7 @@ def test_a_table_made_in_postgres():
     np.testing.assert_allclose(found, fit.impute(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "dialect",
-    [pytest.param(d, marks=pytest.mark.xdist_group(d)) for d in ("duckdb", "postgres")],
-)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 def test_numbers_are_read_back_to_the_bits(dialect):
     h = np.random.default_rng(9).lognormal(0.0, 8.0, 60)
     names = [f"c{j}" for j in range(60)]

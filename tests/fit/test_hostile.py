@@ -32,6 +32,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.containers import MODEL_HEADER, Arrays, Header, pack, unpack
 from support.frames import holed_table
+from support.suite import daily
 from ways.kinds import KINDS
 from ways.ways import in_pieces
 
@@ -106,6 +107,12 @@ TABLES: dict[str, Callable[[], Any]] = {
     "empty table": a1gm.PatternTable,
 }
 SUBJECTS = [*MODELS, *TABLES]
+ONE_OF_EACH_FORM = (
+    "in memory, blocks",
+    "file, masks, table",
+    "weighted",
+    "table with labels and keys",
+)
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +314,7 @@ def test_what_is_packed_again_unchanged_is_read(containers, worker, subject):
     assert worker.verdict(subject, header, arrays) == "fine"
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("subject", daily(SUBJECTS, ONE_OF_EACH_FORM))
 def test_every_field_changed_in_every_way(containers, worker, subject):
     wrong: dict[Any, str] = {}
     for change in changes_of(*containers(subject)):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.nightly
 
 
 def run(script: str, *options: object) -> str:

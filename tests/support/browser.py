@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
+from support.suite import missing, need
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -17,8 +17,8 @@ def running_browser() -> Iterator[Any]:
     """Start the browser of this machine, or skip the test and say what is missing."""
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
+        missing("no chromium on this machine: apt-get install chromium")
+    sync_api = need("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         running = playwright.chromium.launch(
             executable_path=path,

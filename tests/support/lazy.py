@@ -21,17 +21,14 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pytest
+
+from support.suite import missing, need
 
 NUMBERS = count()
 
 
 def new_name() -> str:
     return f"table{next(NUMBERS)}"  # Ibis writes t0, t1, ... for its own
-
-
-def need(module: str) -> Any:
-    return pytest.importorskip(module, reason=f"{module} is not installed")
 
 
 # ------------------------------------------------------------------------------- DuckDB
@@ -129,7 +126,7 @@ def postgres() -> dict[str, Any]:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     initdb = str(found[-1]) if found else shutil.which("initdb")
     if initdb is None:
-        pytest.skip("PostgreSQL's server is not installed (Debian: postgresql)")
+        missing("PostgreSQL's server is not installed (Debian: postgresql)")
     folder = Path(tempfile.mkdtemp(prefix="a1gm-postgres-"))
     user = "postgres" if os.getuid() == 0 else None
     if user is not None:
@@ -169,7 +166,7 @@ def connected() -> Any:
 def need_spark() -> None:
     need("pyspark")
     if shutil.which("java") is None:
-        pytest.skip("Java is not installed (Debian: default-jre-headless)")
+        missing("Java is not installed (Debian: default-jre-headless)")
 
 
 @cache
