@@ -16,7 +16,8 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
     ("text", "options", "code", "words"),
     [
         # What is part of the table is said: numbers may be ids.
-        ("id,x\n1001,2\n1002,\n", [], 0, "1 numeric column (x)."),
+        ("id,x,y\n1001,2,1\n1002,,3\n", [], 0, "2 numeric columns (x, y)."),
+        ("id,x\n1001,2\n1002,\n", [], 2, "one column left to fit, 'x'; 'id' was"),
         ("n,x\n1001,2\n1002,\n", [], 0, "2 numeric columns (n, x)."),
         (",x,y\nA,1,2\n", [], 0, "Row labels: a column without a name."),
         (

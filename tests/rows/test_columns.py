@@ -2,7 +2,7 @@
 
 import pytest
 
-from a1gm._rows.columns import choose, is_label
+from a1gm._rows.columns import choose
 from a1gm.exceptions import LabelError, NotNumericError
 
 
@@ -20,7 +20,6 @@ def number(*names):
                 *("date", "store_nbr"),
             )
         ),
-        (number("store", "sales_per_store"), ["sales_per_store"], ["store"]),
         ({"day": "date", "a": "number", "": "number"}, ["a", ""], ["day"]),
     ],
 )
@@ -30,16 +29,84 @@ def test_number_columns_that_are_not_labels_are_the_table(schema, table, ids):
     assert (choice.table, choice.ids, choice.kept) == (table, ids, [])
 
 
-def test_german_names_of_labels():
-    names = ["PLZ", "Filiale", "Kunde", "Artikel", "Jahr", "Monat"]
-    for name in names:
-        assert is_label(name, leads=False, is_first=False)
-    assert not is_label("Umsatz", leads=True, is_first=True)
+TEN = list(map(str, range(1, 11)))
+FIVE = list(range(1990, 1995))
+
+
+@pytest.mark.parametrize(
+    ("schema", "table"),
+    [
+        (
+            {"shop": "text", "city": "text", "open": "bool", **number("jan", "feb")},
+            ["jan", "feb"],
+        ),
+        (number("AccidentYear", "12", "24"), ["12", "24"]),
+        (number("origin", *TEN), TEN),
+        (number("site", *FIVE), FIVE),
+        (number("week_1", "week_2"), ["week_1", "week_2"]),
+        (number("item1", "item2"), ["item1", "item2"]),
+        (number("売上", "Год"), ["売上", "Год"]),
+        (number("Ozone", "Wind", "Month", "Day"), ["Ozone", "Wind"]),
+        (number("", "jan", "shop_sales"), ["jan", "shop_sales"]),
+        (
+            number("body_wt", "danger_index", "grams per day"),
+            ["body_wt", "danger_index", "grams per day"],
+        ),
+        (number("store_nbr", "sales_per_store", "b"), ["sales_per_store", "b"]),
+        (number("customer_id", "sku_no", "a", "b"), ["a", "b"]),
+        (number("Yes", "No"), ["Yes", "No"]),
+        (number("Online", "Store", "Phone"), ["Online", "Store", "Phone"]),
+        (number("Control", "Patient"), ["Control", "Patient"]),
+        (number("Morning", "Day", "Night"), ["Morning", "Day", "Night"]),
+        (
+            number("births per year", "deaths per year", "moves"),
+            ["births per year", "deaths per year", "moves"],
+        ),
+        ({"city": "text", **number("year", "jan", "feb")}, ["jan", "feb"]),
+    ],
+)
+def test_names_are_labels_where_they_lead_or_are_times(schema, table):
+    assert choose(schema).table == table
+
+
+def test_columns_with_a_named_axis_are_all_data():
+    assert choose(number("No", "Yes"), has_axis=True).table == ["No", "Yes"]
+
+
+def test_columns_with_totals_are_data():
+    names = ["Store", "Online", "Phone"]
+    assert choose(number(*names)).ids == ["Store"]
+    assert choose(number(*names), data=[*names, "Fax"]).table == names
+    schema = {"place": "text", **number("No", "Yes")}
+    assert choose(schema, data=["No"]).table == ["No", "Yes"]
+
+
+@pytest.mark.parametrize(
+    "names", [("No", "Yes"), ("Day", "Night"), ("id", "sales"), ("Month", "Year")]
+)
+def test_one_column_left_by_guesses_is_refused(names):
+    with pytest.raises(LabelError, match="taken for") as raised:
+        choose(number(*names))
+    assert all(repr(name) in str(raised.value) for name in names)
+    assert choose(number(*names), columns=names).table == [*names]
+
+
+def test_a_long_table_is_refused_with_the_call_that_fits_it():
+    schema = {"shop": "text", **number("week", "units")}
+    with pytest.raises(LabelError) as raised:
+        choose(schema)
+    call = "a1gm.fit_long(X, keys=['shop', 'week'], value='units')"
+    assert str(raised.value).endswith(f"if the table has one row per cell, {call}.")
+
+
+def test_text_is_no_guess():
+    assert choose({"shop": "text", **number("sales")}).table == ["sales"]
+    assert choose(number("id", "sales"), fewest=1).table == ["sales"]
 
 
 def test_what_is_asked_for_is_not_inferred():
-    choice = choose(number("id", "a"), has_index=True)
-    assert (choice.table, choice.ids, choice.kept) == (["a"], [], ["id"])
+    choice = choose(number("id", "a", "b"), has_index=True)
+    assert (choice.table, choice.ids, choice.kept) == (["a", "b"], [], ["id"])
     schema = {"shop": "text", **number("year", "a", "b"), "note": "text"}
     choice = choose(schema, id=["shop"], columns=["year", "a"])
     assert (choice.table, choice.ids) == (["year", "a"], ["shop"])
@@ -52,7 +119,7 @@ def test_what_is_asked_for_is_not_inferred():
 
 
 def test_the_warning_names_inferred_columns_and_the_options():
-    schema = {"shop": "text", **number("year", "a"), "note": "text"}
+    schema = {"shop": "text", **number("year", "a", "b"), "note": "text"}
     text = str(choose(schema).warning("X"))
     assert "'year' as row labels" in text
     assert "'note' as not part of the table" in text

@@ -26,7 +26,8 @@ def said(columns, n_rows=None, **options):
     return [str(h) for h in hints(arrays, choose(kinds), n_rows, **options)]
 
 
-SHOPS, WEEKS = ["a", "a", "a", "b", "b", "b"], [1, 2, 3] * 2
+SHOPS = ["a", "a", "a", "b", "b", "b"]
+WEEKS = ["w1", "w2", "w3"] * 2
 UNITS = [5.5, 7, 9.5, 1, 3, 2]
 
 
@@ -83,8 +84,11 @@ POINTS = {
     "feb": [1.201, nan, 578, 195],
     "mar": [1.439, 970, nan, 239],
 }
-SIZES = ("user", 40), ("item", 25), ("rating", 6)
-RATINGS = {name: RNG.integers(1, n, 200).tolist() for name, n in SIZES}
+RATINGS = {
+    "user": [f"u{k}" for k in RNG.integers(1, 40, 200)],
+    "item": [f"i{k}" for k in RNG.integers(1, 25, 200)],
+    "rating": RNG.integers(1, 6, 200).tolist(),
+}
 MARKS = "pass decimal=',' and thousands='.'; if not, decimal='.'"
 SUMS = "Total", "SUM", "Grand total", "row_total", "Summe"
 TOTAL = "looks like the total of the others"
@@ -115,7 +119,11 @@ def columns_of(table):
         (RATINGS, {}, "keys=['user', 'item'], value='rating'); pairs that occur again"),
         # Not one row per cell.
         ({"shop": list("abcdef"), "city": list("xxyyzz"), "n": UNITS}, {}, None),
-        ({"shop": SHOPS, "week": [1, 2, 2] * 2, "n": UNITS}, {}, None),  # a pair twice
+        (
+            {"shop": SHOPS, "week": ["w1", "w2", "w2"] * 2, "n": UNITS},
+            {},
+            None,
+        ),  # a pair twice
         (RANDOM, {}, None),
         ({"a": UNITS, "b": UNITS, "c": UNITS}, {}, None),
         # A column that only rises.

@@ -117,6 +117,11 @@ TABLES: dict[str, Labelled] = {
     "month and day last": Labelled(
         {**data("Ozone", "Wind"), **labels("Month", "Day")}, ["Ozone", "Wind"], [], ROWS
     ),
+    "levels called like labels": Labelled(
+        {"city": CITIES, **data("Online", "Store")}, ["Online", "Store"], ["city"]
+    ),
+    "a time per data": only_data("births per year", "deaths per year", "moves"),
+    "one time behind data": only_data("Morning", "Day", "Night"),
     "weeks": only_data(*(f"week_{k}" for k in range(1, 53))),
     "items": only_data("item1", "item2"),
     "names without Latin letters": only_data("売上", "Год", "Ελλάδα"),
@@ -152,6 +157,7 @@ REFUSED: dict[str, Columns] = {
     "only labels": labels("year", "id"),
     "only text": {"shop": TEXT, "city": CITIES},
     "text and labels": {"shop": TEXT, **labels("year")},
+    "one column left": data("No", "Yes"),
 }
 
 
@@ -470,6 +476,56 @@ def test_numbers_and_text_in_one_column_are_refused(way, tmp_path):
     mixed = {**data("a", "b"), "c": [1, "n/k", 2.5, None, 3, 4]}
     with pytest.raises(A1gmError, match="n/k"):
         WAYS[way](mixed, tmp_path)
+
+
+# ----------------------------------------------------------------------- cross-tables
+@pytest.fixture(params=[("No", "Yes"), ("Store", "Online"), ("Day", "Night", "id")])
+def cross(request):
+    """A cross-table whose columns are called like labels."""
+    rng = np.random.default_rng(0)
+    shops = pd.Series(rng.integers(1, 6, 200), name="shop")
+    levels = pd.Series(rng.choice(request.param, 200), name="level")
+    return pd.crosstab(shops, levels)
+
+
+def test_all_columns_of_a_cross_table_are_data(cross, tmp_path):
+    names = list(cross)
+    assert list(a1gm.fit(cross).col_labels) == names
+    with pytest.warns(DataHintWarning, match="'note' as not part of the table"):
+        assert list(a1gm.fit(cross.assign(note="x")).col_labels) == names
+    assert list(a1gm.distributed.fit(dd.from_pandas(cross, 2)).col_labels) == names
+    cross.to_parquet(tmp_path / "cross.parquet")
+    fit = a1gm.fit_file(tmp_path / "cross.parquet")
+    assert list(fit.col_labels) == names
+    assert list(fit.row_labels) == list("12345")
+
+
+def test_labels_of_a_cross_table_after_reset_index_name_the_rows(cross):
+    sites = cross.set_axis(list("abcdefgh")[: cross.shape[1]], axis=1)
+    sites = sites.rename_axis(columns="level").reset_index()
+    with pytest.warns(DataHintWarning, match="'shop' as row labels"):
+        assert "shop" not in a1gm.fit(sites).col_labels
+    named = cross.set_axis(list("abcde")).rename_axis("shop").reset_index()
+    assert list(a1gm.fit(named).col_labels) == list(cross)
+
+
+def test_columns_with_totals_are_data_for_scale(cross, tmp_path):
+    plain = pd.DataFrame(cross.to_numpy() + 1.0, columns=list(cross))
+    totals = pd.Series(100.0, list(cross))
+    wanted = a1gm.scale(plain.to_numpy(), col_totals=totals.to_numpy()).table
+    np.testing.assert_allclose(a1gm.scale(plain, col_totals=totals).table, wanted)
+    plain.to_csv(tmp_path / "seed.csv", index=False)
+    totals.rename("total").to_csv(tmp_path / "totals.csv", index_label="level")
+    out = tmp_path / "out.csv"
+    run(
+        "scale",
+        tmp_path / "seed.csv",
+        "--col-totals",
+        tmp_path / "totals.csv",
+        "-o",
+        out,
+    )
+    np.testing.assert_allclose(pd.read_csv(out), wanted)
 
 
 # ------------------------------------------------------------------ names of columns

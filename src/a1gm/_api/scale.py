@@ -7,8 +7,10 @@ from typing import Any
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._fit.scaled import ScaledTable
 from a1gm._fit.totals import scale_matrix, totals_of
+from a1gm._rows.frames import names_of
 from a1gm._rows.rows import Rows
 from a1gm._rows.seed import read_known, read_seed
+from a1gm._rows.totals import labelled_totals
 
 
 def scale(
@@ -81,7 +83,9 @@ def scale(
            [37, 33]])
     """
     options = FitOptions(tol=DEFAULT_TOL if tol is None else tol, max_iter=max_iter)
-    rows, A = read_seed(seed)
+    if col_totals is not None:
+        col_totals = labelled_totals(col_totals, "col_totals", names_of(seed))
+    rows, A = read_seed(seed, None if col_totals is None else col_totals.labels)
     seed = A if isinstance(seed, Rows) else seed
     cells = read_known(known, rows)
     totals = totals_of(rows, row_totals, col_totals, "the seed")

@@ -20,7 +20,14 @@ from typing import Any, Literal, TypeAlias
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._rows.labels import check_there, names_in, plain_text
-from a1gm.exceptions import DataHintWarning, LabelError, NotNumericError, Option
+from a1gm.exceptions import (
+    Call,
+    DataHintWarning,
+    LabelError,
+    NotNumericError,
+    Option,
+    Text,
+)
 
 Kind: TypeAlias = Literal["number", "bool", "text", "date", "other"]
 
@@ -29,19 +36,25 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Last words that make a label of a number column with no data column before it:
-#: "customer_id", "AccidentYear".
+#: Last words of a label that no data column precedes: "customer_id", "AccidentYear".
 KEYS = _words("id ids index year no nbr number code key date")
 
-#: Whole names that make a label of a number column anywhere, and last words that make
-#: one of the first column.
-LABELS = _words(
-    "id ids index year yr ay uy origin cohort season quarter month week day date "
-    "datekey period timestamp site plot station shop store branch customer client "
-    "user item product sku article patient subject gene fips zip zipcode postcode "
-    "code nbr no number key region county country "
-    "plz filiale kunde artikel jahr monat"
+#: Whole names of labels that no data column precedes. Behind data they are labels
+#: where there are two or more of them: "Month" and "Day" after the measurements.
+TIMES = _words(
+    "id ids year yr ay uy quarter month week day date datekey period timestamp"
 )
+
+#: Further whole names of labels that no data column precedes. The last word of the
+#: first column may be one of these, or of the times.
+PLACES = _words(
+    "index origin cohort season site plot station shop store branch customer client "
+    "user item product sku article patient subject gene fips zip zipcode postcode "
+    "code nbr no number key region county country"
+)
+LABELS = TIMES | PLACES
+
+MOST_KEYS = 6  # of a long table, in advice
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -96,7 +109,10 @@ def choose(
     exclude: Any = None,
     *,
     fitted: Iterable[Any] | None = None,
+    data: Iterable[Any] = (),
+    fewest: int = 2,
     has_index: bool = False,
+    has_axis: bool = False,
     name: str = "X",
 ) -> Choice:
     """Choose the columns of a table, its row labels, and those that are kept as is.
@@ -105,24 +121,32 @@ def choose(
     ``id``, ``columns`` and ``exclude`` are names that the caller asks for: row labels,
     data, neither. ``fitted`` are the columns of a fit, which are data here as well; no
     others become row labels then, and ``id`` and ``exclude`` need not be there.
-    ``has_index``: the container's own index labels the rows.
+    ``data`` are names of data columns where the schema has them, such as those with a
+    total. ``has_index``: the container's own index labels the rows; ``has_axis``: its
+    columns are levels of a named key, as in a cross-table, so that no number column is
+    a label. At least ``fewest`` columns are left where number columns are taken for
+    labels.
 
-    Raises LabelError for a name that is not there or where no column is left to fit,
-    NotNumericError where no column holds numbers.
+    Raises LabelError for a name that is not there or where too few columns are left to
+    fit, NotNumericError where no column holds numbers.
 
     Examples
     --------
-    >>> schema = {"shop": "text", "year": "number", "jan": "number", "note": "text"}
-    >>> choice = choose(schema)
+    >>> kinds = {"shop": "text", "year": "number", "jan": "number", "feb": "number"}
+    >>> choice = choose(kinds | {"note": "text"})
     >>> choice.table, choice.ids, choice.kept
-    (['jan'], ['shop', 'year'], ['note'])
+    (['jan', 'feb'], ['shop', 'year'], ['note'])
     """
-    ids, asked, left_out = (
-        dict.fromkeys(names_in(names)) for names in (id, columns, exclude)
-    )
-    known = {plain_text(label) for label in names_in(fitted)}
+    ids = dict.fromkeys(names_in(id))
+    asked = dict.fromkeys(names_in(columns))
+    left_out = dict.fromkeys(names_in(exclude))
     if fitted is None:
         check_there(name, (*ids, *asked, *left_out), list(schema), LabelError)
+    rule = _Rule(
+        known={plain_text(label) for label in (*names_in(fitted), *data)},
+        has_axis=has_axis,
+        has_times=have_times(schema),
+    )
     infers_ids = fitted is None and not ids and not has_index
     choice = Choice(ids=[c for c in ids if c in schema], kinds=schema)
     for position, (column, kind) in enumerate(schema.items()):
@@ -134,18 +158,32 @@ def choose(
             (choice.table if is_data else choice.kept).append(column)
         elif column in left_out:
             choice.kept.append(column)
-        elif (known and plain_text(column) in known) or (
-            kind == "number"
-            and not is_label(column, leads=leads, is_first=position == 0)
-        ):
+        elif rule.is_data(column, kind, leads=leads, is_first=position == 0):
             choice.table.append(column)
         else:
             labels_rows = leads and infers_ids and kind != "bool"
             (choice.ids if labels_rows else choice.kept).append(column)
             choice.inferred.append(column)
-    if not choice.table:
-        raise _nothing_left(name, choice)
+    if len(choice.table) < (fewest if fitted is None else 1):
+        _check_enough(name, choice)
     return choice
+
+
+@dataclass
+class _Rule:
+    """Which columns are data where nobody names them."""
+
+    known: set[str]  # names of data columns
+    has_axis: bool
+    has_times: bool
+
+    def is_data(self, column: Any, kind: Kind, *, leads: bool, is_first: bool) -> bool:
+        if self.known and plain_text(column) in self.known:
+            return True
+        if kind != "number" or self.has_axis:
+            return kind == "number"
+        times = self.has_times
+        return not is_label(column, leads=leads, is_first=is_first, has_times=times)
 
 
 @dataclass
@@ -159,6 +197,8 @@ class ColumnOptions:
     columns: Any = None
     exclude: Any = None
     fitted: Any = None
+    data: Iterable[Any] = ()
+    fewest: int = 2
     every: bool = False
 
     @property
@@ -174,7 +214,12 @@ class ColumnOptions:
         return {*names_in(self.id), *names_in(self.exclude)}
 
     def choose(
-        self, kinds: Mapping[Any, Kind], name: str, *, has_index: bool
+        self,
+        kinds: Mapping[Any, Kind],
+        name: str,
+        *,
+        has_index: bool = False,
+        has_axis: bool = False,
     ) -> Choice | None:
         """Choose among columns of these kinds, and warn of what was inferred.
 
@@ -189,7 +234,10 @@ class ColumnOptions:
                 self.columns,
                 self.exclude,
                 fitted=self.fitted,
+                data=self.data,
+                fewest=self.fewest,
                 has_index=has_index,
+                has_axis=has_axis,
                 name=name,
             )
             if self.fitted is None and (warning := choice.warning(name)):
@@ -218,33 +266,50 @@ def columns_like(choice: Choice | None, labels: Any) -> ColumnOptions:
     return ColumnOptions(choice.ids, exclude=choice.kept, fitted=labels)
 
 
-def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:
+def is_label(name: Any, *, leads: bool, is_first: bool, has_times: bool) -> bool:
     """Whether a number column is a label by its name, not data.
 
-    ``leads``: no data column is before it. A name that is a number or ends in a digit
-    is never a label.
+    ``leads``: no data column is before it; ``has_times``: see ``have_times``. A name
+    that is a number, ends in a digit or has the word "per" is never a label.
 
     Examples
     --------
-    >>> is_label("store_nbr", leads=True, is_first=True)
+    >>> is_label("store_nbr", leads=True, is_first=True, has_times=False)
     True
-    >>> is_label("week_1", leads=True, is_first=True)
+    >>> is_label("births per year", leads=True, is_first=True, has_times=False)
     False
     """
     text = str(name).strip()
     if (leads and _UNNAMED.fullmatch(text)) or _STORED_INDEX.fullmatch(text):
         return True
-    if not text or text[-1].isdigit():
-        return False
     words = words_of(text)
-    if not words:
+    if not words or "per" in words or text[-1].isdigit():
         return False
+    whole = "".join(words)
+    if not leads:
+        return has_times and whole in TIMES
     last = words[-1]
-    return (
-        "".join(words) in LABELS
-        or (leads and last in KEYS)
-        or (is_first and last in LABELS)
-    )
+    return whole in LABELS or last in KEYS or (is_first and last in LABELS)
+
+
+def is_cross_table(kinds: Mapping[Any, Kind], *, has_index: bool) -> bool:
+    """Whether a frame whose columns have a named axis is a cross-table or a pivot.
+
+    After ``reset_index()`` the row labels are its first column: where these are
+    numbers, names decide as in other frames.
+    """
+    return has_index or next(iter(kinds.values()), None) != "number"
+
+
+def have_times(names: Iterable[Any]) -> bool:
+    """Whether two or more columns are called like times.
+
+    Examples
+    --------
+    >>> have_times(["Ozone", "Month", "Day"]), have_times(["Morning", "Day", "Night"])
+    (True, False)
+    """
+    return sum("".join(words_of(name)) in TIMES for name in names) > 1
 
 
 def words_of(name: Any) -> list[str]:
@@ -262,14 +327,40 @@ def _titles(columns: list[Any]) -> str:
     return listed([repr(column) for column in columns])
 
 
-def _nothing_left(name: str, choice: Choice) -> LabelError | NotNumericError:
+def _check_enough(name: str, choice: Choice) -> None:
+    """Raise where no column is left to fit, or one by guesses about the others."""
     labels = [c for c in choice.inferred if choice.kinds[c] == "number"]
+    if choice.table and not labels:
+        return
     if choice.inferred and not labels:
-        return NotNumericError(
+        raise NotNumericError(
             f"{name} has no number column. It has: {_titles(choice.inferred)}.",
             columns=tuple(choice.inferred),
         )
+    left = f"one column left to fit, {_titles(choice.table)}"
+    if not choice.table:
+        left = "no column left to fit"
     were = "was" if len(labels) == 1 else "were"
     why = f"; {_titles(labels)} {were} taken for labels" if labels else ""
-    advice = "Pass ", Option("columns"), " with the columns to fit."
-    return LabelError(f"{name} has no column left to fit{why}.", advice=advice)
+    raise LabelError(
+        f"{name} has {left}{why}.",
+        advice=(
+            "Pass ",
+            Option("columns"),
+            " with the columns to fit, or ",
+            Option("id"),
+            " with the row labels",
+            _long_advice(name, choice),
+            ".",
+        ),
+    )
+
+
+def _long_advice(name: str, choice: Choice) -> Text:
+    """The call that fits one column as a long table, where others may be its keys."""
+    keys = [c for c in choice.inferred if choice.kinds[c] not in ("bool", "other")]
+    if not choice.table or not 1 < len(keys) <= MOST_KEYS:
+        return ()
+    frame = "X" if name == "X" else "frame"
+    options = Option("keys", keys), Option("value", choice.table[0])
+    return "; if the table has one row per cell, ", Call("fit_long", frame, options)

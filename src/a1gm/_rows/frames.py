@@ -19,7 +19,14 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed
 from a1gm._kernel import SMALL, is_compiled, kernel
-from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions, Kind, choose
+from a1gm._rows.columns import (
+    BY_RULE,
+    Choice,
+    ColumnOptions,
+    Kind,
+    choose,
+    is_cross_table,
+)
 from a1gm._rows.hints import is_total, may_hint, warn_hints
 from a1gm._rows.rows import (
     KERNEL_DTYPES,
@@ -70,7 +77,7 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     """Read a frame; a column of a frame library is read as an array."""
     names = None if type(X).__name__ == "LazyFrame" else _checked_names(X, name)
     has_rule = options.fitted is None and not options.every
-    if names is not None and _are_table(names, options):
+    if names is not None and _are_table(X, names, options):
         whole = _read_whole(X, names, takes_bools=not has_rule)
         if whole is not None:
             if has_rule and (names.have_total or may_hint(whole)):
@@ -147,14 +154,20 @@ def _choose(
     frame: Any, names: ColumnNames, name: str, options: ColumnOptions
 ) -> tuple[ColumnNames, Choice | None]:
     """Names of the columns that are the table; the choice, if there are others."""
-    index: Any = getattr(frame.to_native(), "index", None)
-    is_default = type(index).__name__ == "RangeIndex" and index.name is None
-    has_index = index is not None and not is_default
+    has_index = _has_index(frame.to_native())
     kinds = kinds_of(frame.schema, options, name, frame)
-    choice = options.choose(kinds, name, has_index=has_index)
+    has_axis = names.have_axis and is_cross_table(kinds, has_index=has_index)
+    choice = options.choose(kinds, name, has_index=has_index, has_axis=has_axis)
     names = names if choice is None else names.like(choice.table)
     names.check_types(name)
     return names, choice
+
+
+def _has_index(native: Any) -> bool:
+    """Whether the rows of a frame have labels of their own, as in pandas."""
+    index: Any = getattr(native, "index", None)
+    is_default = type(index).__name__ == "RangeIndex" and index.name is None
+    return index is not None and not is_default
 
 
 def select(X: Any, columns: list[Any]) -> Any:
@@ -200,6 +213,11 @@ class ColumnNames(tuple[Any, ...]):
 
     levels: tuple[Any, ...] = ()
     are_data = have_total = False
+
+    @property
+    def have_axis(self) -> bool:
+        """Whether the columns are levels of a key that has a name."""
+        return any(level is not None for level in self.levels)
 
     def like(self, chosen: Iterable[Any]) -> ColumnNames:
         """Other names with the same levels."""
@@ -279,14 +297,19 @@ def _check_repeated(names: Sequence[Any], name: str) -> None:
         )
 
 
-def _are_table(names: ColumnNames, options: ColumnOptions) -> bool:
+def _are_table(X: Any, names: ColumnNames, options: ColumnOptions) -> bool:
     """Whether all columns with these names are the table, if they hold numbers."""
     if options.every:
         names.check_types("X")
         return True
     if options.fitted is not None:
         return names == tuple(options.fitted)
-    return not options.has_names and names.are_data
+    if options.has_names:
+        return False
+    if names.have_axis and _has_index(X):
+        names.check_types("X")
+        return True
+    return names.are_data
 
 
 # -------------------------------------------------------------------------------- kinds

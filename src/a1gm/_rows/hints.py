@@ -257,7 +257,7 @@ def _about_text(head: _Head) -> Iterator[Hint]:
     kinds, inferred = head.choice.kinds, set(head.choice.inferred)
     for column in head.others[:MOST_COLUMNS]:
         is_text = column in inferred and kinds[column] == "text"
-        if not is_text or is_label(column, leads=True, is_first=False):
+        if not is_text or is_label(column, leads=True, is_first=False, has_times=False):
             continue
         cells = [x for x in map(str, head.first[column][:100]) if x not in MISSING]
         how = sign_remedy(cells[0]) if cells and all(map(sign_remedy, cells)) else None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
-from a1gm._rows.columns import BY_RULE, columns_like
+from a1gm._base.types import Absent, Floats, Ints
+from a1gm._rows.columns import BY_RULE, ColumnOptions, columns_like
 from a1gm._rows.frames import open_frame
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
@@ -19,9 +19,14 @@ from a1gm.exceptions import Call, DataError, Option
 Cells = tuple[Ints, Ints, Floats]
 
 
-def read_seed(seed: Any) -> tuple[AnyRows, Any]:
-    """Read a seed as rows and as a matrix, an array or a CSR one."""
-    rows = read_input(seed, absent="zero" if is_sparse(seed) else None, name="seed")
+def read_seed(seed: Any, data: Any = None) -> tuple[AnyRows, Any]:
+    """Read a seed as rows and as a matrix, an array or a CSR one.
+
+    ``data`` are names of columns that are not labels: they have totals.
+    """
+    columns = BY_RULE if data is None else ColumnOptions(data=tuple(data))
+    absent: Absent | None = "zero" if is_sparse(seed) else None
+    rows = read_input(seed, absent=absent, name="seed", columns=columns)
     rows = replace(rows, name="seed")
     A = matrix_of(rows)
     cells = A if isinstance(A, np.ndarray) else A.data

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import counted
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.frames import library_of
 from a1gm._rows.labels import Lookup, label_at, plain_text
 from a1gm._rows.read import read_input
@@ -24,11 +25,12 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     them and is called ``of`` in messages.
     """
     name = "row_totals" if side == "row" else "col_totals"
-    name = given.name if isinstance(given, Rows) else name
+    name = given.name if isinstance(given, Rows | LabelledTotals) else name
     totals = np.full(n, np.nan)
     if given is None:
         return totals
-    own, values = _labels_and_values(given, name, () if labels is None else labels)
+    known = () if labels is None else labels
+    own, values, _ = labelled_totals(given, name, known)
     is_named = own is not None and (labels is not None or isinstance(given, Mapping))
     if is_named:
         places = np.atleast_1d(Lookup(side, labels, n, of).find(list(own)))
@@ -51,16 +53,24 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     return totals
 
 
-def _labels_and_values(
-    given: Any, name: str, known: Iterable[Any]
-) -> tuple[Any, Floats]:
-    """Names, if there are any, and numbers; ``known`` are those of the table."""
+class LabelledTotals(NamedTuple):
+    """Totals as numbers; ``labels`` are those of rows or columns, if there are any."""
+
+    labels: Any
+    values: Floats
+    name: str  # in messages
+
+
+def labelled_totals(given: Any, name: str, known: Iterable[Any]) -> LabelledTotals:
+    """Read totals of any kind; ``known`` are the labels of the table."""
+    if isinstance(given, LabelledTotals):
+        return given
     if isinstance(given, Mapping):
-        return list(given), _numbers(list(given.values()), name)
+        return LabelledTotals(list(given), _numbers(list(given.values()), name), name)
     if hasattr(given, "columns") or isinstance(given, Rows):
-        rows = read_input(given, name=name)
+        rows = read_input(given, name=name, columns=ColumnOptions(fewest=1))
         if rows.n_rows == 1 < rows.n_cols:  # totals below their names
-            return rows.col_labels, rows.cells[0]
+            return LabelledTotals(rows.col_labels, rows.cells[0], rows.name)
         if rows.n_cols != 1:
             raise DataError(
                 f"{name} has {rows.n_cols} columns of numbers. Give one column of "
@@ -71,13 +81,13 @@ def _labels_and_values(
             if rows.choice is not None and rows.choice.ids:
                 label = rows.choice.ids[0]
             _check_header(label, rows.col_labels[0], name, known)
-        return rows.row_labels, rows.cells[:, 0]
+        return LabelledTotals(rows.row_labels, rows.cells[:, 0], rows.name)
     labels = given.index if hasattr(given, "iloc") else None
     if labels is not None:
         _check_header(labels.name, given.name, name, known)
     if library_of(given):
         given = np.asanyarray(given)
-    return labels, _numbers(given, name)
+    return LabelledTotals(labels, _numbers(given, name), name)
 
 
 def _check_header(label: Any, total: Any, name: str, known: Iterable[Any]) -> None:

@@ -73,6 +73,7 @@ def scale(
     """
     import a1gm
     from a1gm._rows.files.table import read_beside, totals_beside
+    from a1gm._rows.totals import labelled_totals
 
     if row_totals is None and col_totals is None:
         raise UsageError("Give --row-totals, --col-totals, or both: files of totals.")
@@ -83,13 +84,17 @@ def scale(
     if out is not None and out != "-":
         check_outputs(out, [], [file, *beside], options)
     files = open_table(file, options)
+    columns = totals_beside(col_totals, files, files.first.names)
+    if columns is not None:
+        columns = labelled_totals(columns, columns.name, ())
+        files.data = () if columns.labels is None else list(columns.labels)
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
         rows, table = files.in_memory(all_columns=True, progress=progress)
     describe(files, options)
     s = a1gm.scale(
         rows,
         totals_beside(row_totals, files, rows.row_labels),
-        totals_beside(col_totals, files, rows.col_labels),
+        columns,
         known=read_beside(known, files),
         **{k: v for k, v in options.fitting.items() if k in ("tol", "max_iter")},
     )

@@ -17,7 +17,14 @@ from a1gm._base.optional import require
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed, shown
-from a1gm._rows.columns import Choice, Kind, choose, is_label
+from a1gm._rows.columns import (
+    Choice,
+    Kind,
+    choose,
+    have_times,
+    is_cross_table,
+    is_label,
+)
 from a1gm._rows.files import faults
 from a1gm._rows.files.sheet import SheetSource
 from a1gm._rows.files.source import (
@@ -147,6 +154,7 @@ class TableFiles(Readable):
         self.paths = found.paths  # without those that were left out so far
         self.options = options
         self.reason = reason  # why the columns are needed: "the fit has"
+        self.data: Collection[str] = ()  # names of columns that are not labels
         self.sources: list[Source] = []  # the files opened so far
         self.choice: Choice | None = None
         self.names: tuple[str, ...] = ()  # columns of the table; final after a pass
@@ -303,12 +311,16 @@ class TableFiles(Readable):
     def _choose(self, kinds: dict[str, Kind], index: Sequence[str] = ()) -> Choice:
         options = self.options
         has_index = bool(index) and options.id is None
+        kinds = {n: kind for n, kind in kinds.items() if not (has_index and n in index)}
+        is_cross = self.first.has_axis and is_cross_table(kinds, has_index=has_index)
         choice = choose(
-            {n: kind for n, kind in kinds.items() if not (has_index and n in index)},
+            kinds,
             options.id,
             options.columns,
             options.exclude,
+            data=self.data,
             has_index=has_index,
+            has_axis=is_cross,
             name=self.name,
         )
         if has_index:
@@ -366,10 +378,12 @@ class TableFiles(Readable):
             raise faults.no_numbers(source, batch, error) from error
         own = set(self.names)
         first = next(j for j, name in enumerate(source.names) if name in own)
+        has_times = have_times(source.names)
         labels = {
             name
             for j, name in enumerate(source.names)
-            if name not in own and is_label(name, leads=j < first, is_first=j == 0)
+            if name not in own
+            and is_label(name, leads=j < first, is_first=j == 0, has_times=has_times)
         }
         self._check_mixed(source, mixed, labels)
         self._check_mixed(source, words, are_words=True)

@@ -53,7 +53,7 @@ class TypedSource(Source):
                 self.kinds.update(dict.fromkeys(_categories_of(reader), "text"))
         if self.n_rows == 0:
             raise self.no_rows()
-        self.index = self._pandas_index()
+        self._read_pandas()
 
     def batches(
         self, columns: Sequence[str] | None = None
@@ -84,13 +84,17 @@ class TypedSource(Source):
                 batch.validate(full=True)
                 yield batch
 
-    def _pandas_index(self) -> tuple[str, ...]:
+    def _read_pandas(self) -> None:
+        """Read from the notes of pandas which columns are its index, and the axis."""
         about = (self.schema.metadata or {}).get(b"pandas")
         try:
-            index = json.loads(about or b"{}").get("index_columns", [])
-        except (ValueError, AttributeError):  # not as pandas writes it
-            return ()
-        return tuple(name for name in self.names if name in index)
+            notes = json.loads(about or b"{}")
+            index = notes.get("index_columns", [])
+            axes = [axis["name"] for axis in notes.get("column_indexes", [])]
+        except (ValueError, AttributeError, TypeError, KeyError):  # not of pandas
+            return
+        self.index = tuple(name for name in self.names if name in index)
+        self.has_axis = any(axis is not None for axis in axes)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
