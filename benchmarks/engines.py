@@ -289,6 +289,14 @@ def postgres(table: pa.Table) -> list[Row]:
         ),
         in_turns(
             "PostgreSQL",
+            "divergence / fit",
+            lambda: a1gm.fit(t),
+            lambda: fit.divergence_of(t),
+            5.0,
+            pids,
+        ),
+        in_turns(
+            "PostgreSQL",
             "fill / copy",
             lambda: copy(f"SELECT * FROM {name}"),
             lambda: fill(fit, name),

@@ -704,7 +704,8 @@ class RankOneFit(Solution, Kept):
             Name of the table, which has the columns of the fit.
         dialect : str
             The database, as Ibis calls it: ``"postgres"``, ``"duckdb"``, ``"sqlite"``,
-            ``"snowflake"``, ``"bigquery"``, ``"pyspark"``, ...
+            ``"snowflake"``, ``"bigquery"``, ``"pyspark"``, ... The error of any other
+            lists them all.
         others : mapping of name to type, optional
             Further columns of the table, which are selected as they are, with their
             types: ``{"shop": "string", "id": "int64"}``.

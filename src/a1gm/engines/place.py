@@ -21,11 +21,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined
+from a1gm._base.words import counted
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
 from a1gm._rows.frames import ColumnNames, kinds_of, new_names
 from a1gm._rows.lazy import Frame, collect, open_lazy, with_plain_names
 from a1gm.exceptions import (
+    DataError,
     LabelError,
     NotRepresentableError,
     ParameterError,
@@ -37,6 +39,8 @@ INFINITY = float("inf")  # as a number: SQLite reads no such text
 FENCED = ("postgres", "sqlite")  # they write out an expression wherever it is used
 
 FACTOR = "row_factor"
+BAD_CELLS = "Negative or infinite values in data, in {} of X. Mark them as NULL."
+BAD_ROWS = BAD_CELLS.format("rows")
 MOST_WITH_ERRORS = 64
 
 
@@ -89,6 +93,58 @@ def needs_fences(frame: Frame) -> bool:
         return False
     backends = frame.to_native()._find_backends()[0]
     return any(backend.name in FENCED for backend in backends)
+
+
+def with_logs(frame: Frame, numbers: dict[str, nw.Expr]) -> Frame:
+    """The frame with the logarithms of numbers, which are positive or NULL.
+
+    Ibis is asked itself: narwhals would have a logarithm to a base of it, which is one
+    of decimals in PostgreSQL, 50 times slower.
+    """
+    frame = frame.with_columns(**numbers)
+    if not frame.implementation.is_ibis():
+        return frame.with_columns(nw.col(name).log() for name in numbers)
+    native: Any = frame.to_native()
+    logs = native.mutate(**{name: native[name].ln() for name in numbers})
+    logged: Frame = nw.from_native(logs)
+    return logged
+
+
+def refusing(frame: Frame, is_bad: nw.Expr) -> Frame:
+    """The frame, whose query fails at a bad row, where the engine can raise an error.
+
+    By a filter, which no engine leaves out.
+    """
+    engine = frame.implementation
+    native: Any = frame.with_columns(bad=nw.when(is_bad).then(whole(1))).to_native()
+    if engine.is_polars():
+        import polars as pl
+
+        bad = pl.col("bad").map_batches(
+            _check_rows, return_dtype=pl.Boolean, is_elementwise=True
+        )
+        native = native.filter(bad)
+    elif engine.is_duckdb():
+        native = native.filter(
+            f"CASE WHEN bad = 1 THEN error('{BAD_ROWS}') ELSE TRUE END"
+        )
+    elif engine.is_pyspark() or engine.is_pyspark_connect():
+        from pyspark.sql import functions
+
+        error = functions.raise_error(functions.lit(BAD_ROWS)).cast("boolean")
+        is_right = functions.when(functions.col("bad") == 1, error).otherwise(True)
+        native = native.filter(is_right)
+    else:
+        return frame
+    refused: Frame = nw.from_native(native)
+    return refused
+
+
+def _check_rows(bad: Any) -> Any:
+    """Marks of rows that are right; raise for any other."""
+    if bad.count():
+        raise DataError(BAD_ROWS)
+    return bad.is_null()
 
 
 # ------------------------------------------------------------------------------- tables
@@ -153,6 +209,10 @@ class LazyTable:
             frame = self.step(frame).with_columns(**step)
         return self.step(frame)
 
+    def checked(self, rule: Rule) -> Frame:
+        """The frame `placed`, whose query fails at a bad cell where it can."""
+        return refusing(self.placed(rule), rule.is_bad())
+
     # ------------------------------------------------------------------------ answers
     def fill(
         self,
@@ -162,7 +222,8 @@ class LazyTable:
     ) -> Any:
         """The frame with its holes filled; other columns and their order untouched.
 
-        Rows with a negative or infinite cell stay as they are. No query is run.
+        A negative or infinite cell fails the query; where the engine cannot raise an
+        error, its row stays as it is. No query is run.
         """
         if on_undetermined == "raise":
             raise ParameterError(
@@ -170,7 +231,7 @@ class LazyTable:
                 "filled when it is collected or written. See fit.n_undetermined."
             )
         rule = Rule(columns)
-        return self.placed(rule).select(self._filled(rule)).to_native()
+        return self.checked(rule).select(self._filled(rule)).to_native()
 
     def _filled(self, rule: Rule) -> list[nw.Expr]:
         values = {k: nw.col(f"c{k}") for k in self.others}
@@ -195,7 +256,7 @@ class LazyTable:
                 f"each pair of columns, up to {MOST_WITH_ERRORS} of them: collect X."
             )
         rule = Rule(columns)
-        frame = self.placed(rule)
+        frame = self.checked(rule)
         for step in rule.spread(np.nan_to_num(covariance)):
             frame = self.step(frame.with_columns(**step))
         errors = [
@@ -216,7 +277,7 @@ class LazyTable:
                 f"X has a column {FACTOR!r}, the name of the row factors. Rename it."
             )
         rule = Rule(columns)
-        return self.placed(rule).select(*kept, rule.factor().alias(FACTOR)).to_native()
+        return self.checked(rule).select(*kept, rule.factor().alias(FACTOR)).to_native()
 
     def divergence(self, columns: Columns) -> float:
         """Compute the divergence of all rows, in one query."""
@@ -225,19 +286,25 @@ class LazyTable:
     def statistics(self, columns: Columns) -> dict[str, float]:
         """Divergence, Pearson's statistic and sum of r log r of all rows, by a query.
 
-        Raises NotRepresentableError where a positive cell has a fitted value of 0.
+        Raises DataError for negative and infinite cells, and NotRepresentableError
+        where a positive cell has a fitted value of 0.
         """
         rule = Rule(columns)
         cells = [rule.scatter(j) for j in range(len(self.names))]
-        r = rule.total("s")
         sums = {
             "divergence": combined(add, [cell[0] for cell in cells]),
             "pearson_chi2": combined(add, [cell[1] for cell in cells]),
-            "row_logs": nw.when(r > double(0.0)).then(r * r.log()),
+            "row_logs": rule.total("s") * nw.col("log_sum"),
+            "n_bad": nw.when(rule.is_bad()).then(whole(1)),
         }
-        lines = self.placed(rule).select(**sums)
-        lines = lines.select(**{name: nw.col(name).sum() for name in sums})
+        rows = self.step(with_logs(self.placed(rule), rule.ratios()))
+        lines = rows.select(**sums).select(
+            **{name: nw.col(name).sum() for name in sums}
+        )
         found = collect(lines, "sums the scatter of the cells").to_pylist()[0]
+        n_bad = int(found.pop("n_bad") or 0)
+        if n_bad:
+            raise DataError(BAD_CELLS.format(counted(n_bad, "row")), count=n_bad)
         if np.isinf(found["divergence"] or 0.0):
             raise NotRepresentableError(
                 "A positive cell has a fitted value of 0, or the divergence is above "
@@ -251,7 +318,7 @@ class Rule:
 
     Of its cells x, and in each component of the sum s of its cells, of the sum h of the
     factors of their columns, and of its factor w. These are NULL where a cell is
-    infinite or, unless signed, negative: such a row stays as it is.
+    infinite or, unless signed, negative: such a row is bad, and stays as it is.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -282,6 +349,18 @@ class Rule:
         # NULL, and so the sum, for a cell below zero; no -0.0 in the sum.
         nothing = nw.when(x.is_null() | (x == zero)).then(zero)
         return nw.when(x > zero).then(x).otherwise(nothing)
+
+    def is_bad(self) -> nw.Expr:
+        """Whether a row has a negative or infinite cell, after `sums`; or NULL."""
+        sums = [column("s", c) for c in self.components]
+        alone = [column("x", j) for j, c in enumerate(self.label) if c < 0]
+        faults = [x > double(MAX) for x in sums + alone]
+        if self.signed:
+            faults += [x < double(-MAX) for x in sums]
+        else:
+            faults += [x.is_null() for x in sums]
+            faults += [x < double(0.0) for x in alone]
+        return combined(or_, faults)
 
     def _weight(self, j: int) -> nw.Expr:
         is_hole = column("x", j).is_null()
@@ -376,17 +455,30 @@ class Rule:
         is_filled = column("x", j).is_null()
         return nw.when(is_filled).then(found.otherwise(nw.when(f == zero).then(zero)))
 
+    def ratios(self) -> dict[str, nw.Expr]:
+        """Positive numbers whose logarithms `scatter` needs; NULL for others.
+
+        Cells over their fitted values, l*, and the sum of the row.
+        """
+        zero, total = double(0.0), self.total("s")
+        numbers: dict[str, nw.Expr] = {"log_sum": nw.when(total > zero).then(total)}
+        for j, c in enumerate(self.label):
+            if c >= 0:
+                x, f = column("x", j), column("w", c) * double(self.h[j])
+                numbers[f"l{j}"] = nw.when((x > zero) & (f > zero)).then(x / f)
+        return numbers
+
     def scatter(self, j: int) -> tuple[nw.Expr, nw.Expr]:
         """Parts of an observed cell in the divergence and in Pearson's statistic."""
         c, zero = self.label[j], double(0.0)
         if c < 0:
             return zero, zero
         x, f = column("x", j), column("w", c) * double(self.h[j])
-        log = nw.when((x > zero) & (f > zero)).then(x * (x / f).log() - x + f)
-        square = nw.when(f > zero).then((x - f) * (x - f) / f)
-        rest = nw.when(x > zero).then(nw.lit(INFINITY)).otherwise(nw.coalesce(f, zero))
-        seen = nw.when(~x.is_null())
-        return (
-            seen.then(log.otherwise(rest)).otherwise(zero),
-            seen.then(square.otherwise(zero)).otherwise(zero),
+        divergence = nw.coalesce(
+            x * column("l", j) - x + f,
+            nw.when(x > zero).then(nw.lit(INFINITY)),
+            nw.when(~x.is_null()).then(f),
+            zero,
         )
+        square = (x - f) * (x - f) / nw.when(f > zero).then(f)
+        return divergence, nw.coalesce(square, zero)
