@@ -80,6 +80,8 @@ REASONS = {
     ("a1gm.assess", "absent"): SPARSE,
     ("a1gm.assess", "on_undetermined"): "only cells that stay known are hidden",
     **{("a1gm.assess", name): TRIED for name in ("tol", "max_iter", "n_threads")},
+    ("a1gm assess", "on_undetermined"): "only cells that stay known are hidden",
+    **{("a1gm assess", name): TRIED for name in ("tol", "max_iter")},
     **{
         ("a1gm.MissingPattern", name): HOLES
         for name in (

@@ -25,7 +25,7 @@ BUILTINS = {
     "DataError": ValueError,
     "FileFormatError": ValueError,
     "InfiniteValuesError": ValueError,
-    "LabelError": IndexError,
+    "LabelError": LookupError,
     "MissingExtraError": ImportError,
     "MissingFileError": FileNotFoundError,
     "NegativeValuesError": ValueError,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
@@ -33,7 +33,7 @@ def fit(
     exclude: Any = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     max_bytes: int = DEFAULT_MAX_BYTES,
     worker_timeout: float = 60.0,

@@ -188,7 +188,7 @@ class NotNumericError(DataError, TypeError):
     columns: tuple[Any, ...] = ()
 
 
-class LabelError(DataError, IndexError):
+class LabelError(DataError, IndexError, KeyError):
     """A row or column does not exist, or names are repeated or of mixed types."""
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from support import oracles
 from support.tables import KINDS, make_table
@@ -156,6 +157,41 @@ def test_an_unknown_option_is_a_type_error():
 def test_bad_options_are_refused_by_name(name, bad):
     with pytest.raises(a1gm.exceptions.ParameterError, match=name):
         a1gm.fit(np.ones((2, 2)), **{name: bad})
+
+
+def test_no_tolerance_is_the_usual_one_everywhere(tmp_path):
+    X, frame = np.ones((2, 2)), pd.DataFrame({"i": [0, 1], "j": [0, 1], "x": [1, 1]})
+    path = tmp_path / "x.csv"
+    path.write_text("x,y\n1,2\n2,4\n")
+    table = a1gm.PatternTable().update(X)
+    pairs = {"keys": ["i", "j"], "value": "x", "on_undetermined": "ignore"}
+    fits = [
+        a1gm.fit(X, tol=None),
+        a1gm.fit_file(path, tol=None),
+        a1gm.impute_file(path, tmp_path / "filled.csv", tol=None),
+        a1gm.fit_long(frame, **pairs, tol=None),
+        a1gm.fit_many([X], tol=None)[0],
+        a1gm.fit_groups(frame.assign(g=1), "g", **pairs, tol=None)[1],
+        a1gm.fit_tensor(np.ones((2, 2, 2)), tol=None),
+        a1gm.fit_nmmf(X, X, tol=None),
+        a1gm.scale(X, [1, 1], [1, 1], tol=None),
+        table.solve(tol=None),
+    ]
+    assert {fit.tol for fit in fits} == {1e-10}
+    for estimator in (a1gm.RankOneNMF, a1gm.RankOneImputer):
+        assert estimator(tol=None).fit(X).n_features_in_ == 2
+
+
+def test_impute_has_bounds_and_rounds():
+    X = np.array([[1.0, 2, 3], [2, np.nan, 7], [2, 1, 4]])
+    filled, lower, upper = a1gm.impute(X, interval=0.9)
+    fit = a1gm.fit(X)
+    np.testing.assert_array_equal(filled, fit.impute(X))
+    bounds = fit.uncertainty().interval(X, 0.9)
+    np.testing.assert_array_equal([lower, upper], bounds)
+    np.testing.assert_array_equal(a1gm.impute(X, round=0), fit.impute(X, round=0))
+    with pytest.raises(TypeError, match=r"^impute\(\) got an unexpected keyword"):
+        a1gm.impute(X, intervals=0.9)
 
 
 def test_numpy_numbers_are_good_options():

@@ -200,6 +200,9 @@ def test_tables_without_keys_are_found_by_place():
     assert 5 in many
     assert 6 not in many
     assert "a" not in many
+    assert (many.get("a"), many.get(6, 0), many.get(-1)) == (None, 0, many[5])
+    with pytest.raises(KeyError):
+        many["a"]
     assert list(many.keys()) == list(range(6))
     with pytest.raises(LabelError, match="no table -7 among these 6 tables"):
         many[-7]
@@ -208,6 +211,8 @@ def test_tables_without_keys_are_found_by_place():
         many = a1gm.fit_many(stack)
     with pytest.raises(LabelError, match="table 2 could not be fitted"):
         many[:3]
+    assert 2 not in many
+    assert many.get(2, "failed") == "failed"
     groups = a1gm.fit_many({-1: stack[0], "b": stack[1]})
     assert groups[:1] == [groups[-1]]
 

@@ -120,5 +120,7 @@ def test_no_fill_has_the_totals():
 
 def test_rounding_would_break_totals():
     fit = a1gm.fit([[1.0, 2.0], [2.0, nan]])
-    with pytest.raises(ParameterError, match="leave out round="):
+    with pytest.raises(ParameterError, match="Leave out round="):
         fit.impute([[1.0, nan]], row_totals=[2.5], round=0)
+    with pytest.raises(ParameterError, match="Leave out interval="):
+        a1gm.impute([[1.0, nan], [1, 1]], row_totals=[2.5, 2], interval=0.9)

@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.commands import run
 
@@ -90,6 +91,20 @@ SALES = "shop,a,b,c,d\n" + "".join(
     f"s{i},{10 * i},{21 * i},{29 * i + 1},{'' if i == 3 else 40 * i}\n"
     for i in range(1, 12)
 )
+
+
+def test_assess_reads_the_table_and_does_not_fit_it(csv):
+    lines = SALES.replace("d\n", "d,e\n").replace("\ns", ",\ns").rstrip()
+    path = csv(lines.replace("d,e,", "d,e") + ",\nt,,,,,7\n", "a.csv")
+    done = run("assess", path)
+    assert "warning" not in done.stderr  # of cells that a fit would not know
+    assert "12 rows, 5 numeric columns (a, b, c, d, e)" in done.stderr
+    weights = csv("a,b,c,d,e\n1,1,1,2,1\n", "weights.csv")
+    weighted = run("assess", path, "--weights", weights, "--json").stdout
+    X = pd.read_csv(path, index_col="shop")
+    expected = a1gm.assess(X, random_state=0, weights=[[1, 1, 1, 2, 1]])
+    assert json.loads(weighted)["skill"] == expected.skill
+    run("assess", csv("a,b\n1,-2\n3,4\n", "b.csv"), code=1)
 
 
 def test_the_verdict_comes_first(tmp_path):

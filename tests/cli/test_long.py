@@ -70,7 +70,7 @@ def test_fit_inspect_assess_and_report(long, tmp_path):
 APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
 
 
-@pytest.mark.parametrize("command", ["inspect", "fit", "impute", "report", "assess"])
+@pytest.mark.parametrize("command", ["inspect", "fit", "impute", "report"])
 def test_warnings_of_long_files_name_what_a_command_has(csv, tmp_path, command):
     path = csv(APART)
     names = {"fit": "out", "impute": "out.csv", "report": "out.html"}

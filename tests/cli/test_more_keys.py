@@ -179,7 +179,7 @@ def test_columns_of_weights(path, counts, tmp_path, name):
         ("assess", "--sample 5", "--sample is for tables of two keys"),
         ("report -o p.html", "--sample 5", "--sample is for tables of two keys."),
         # Seen: exit code 0.
-        ("assess", "--tol -1", "tol must be a positive number, got -1.0."),
+        ("fit -o out", "--tol -1", "tol must be a positive number, got -1.0."),
         ("assess", "--weights n --exposure n", "Pass --exposure for counts collected"),
         ("assess", "--duplicates sum --weights effort", "--duplicates sum and weights"),
         ("assess", "--hide last", "share"),

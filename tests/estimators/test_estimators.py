@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 import sklearn.exceptions
+from sklearn.decomposition import NMF
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from support.frames import holed_table
@@ -35,12 +36,20 @@ def table(n=80, m=6, share=0.25, seed=0):
 def test_nmf_is_the_fit():  # its factors: tests/ways
     X = table()
     fit, model = a1gm.fit(X), RankOneNMF().fit(X)
-    assert model.reconstruction_err_ == pytest.approx(fit.divergence, rel=RTOL)
+    error = np.sqrt(2 * fit.divergence)
+    assert model.reconstruction_err_ == pytest.approx(error, rel=RTOL)
     assert (model.solver_, model.n_iter_) == (fit.solver, max(1, fit.n_iter))
     rows = model.transform(X)
     np.testing.assert_allclose(
         model.inverse_transform(rows), fit.reconstruct(), rtol=RTOL
     )
+
+
+def test_the_reconstruction_error_is_that_of_scikit_learn():
+    X = table(share=0.0)
+    theirs = NMF(1, solver="mu", beta_loss="kullback-leibler", tol=1e-12, max_iter=500)
+    error = theirs.fit(X).reconstruction_err_
+    assert RankOneNMF().fit(X).reconstruction_err_ == pytest.approx(error, rel=1e-7)
 
 
 def test_the_divergence_is_not_computed_in_fit(monkeypatch):

@@ -174,6 +174,18 @@ def test_names_are_one_for_each_line(side, names):
         report_html(X, a1gm.fit(X), **{f"{side}_names": names})
 
 
+def test_what_is_no_fit_of_one_table_is_refused(tmp_path):
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    for other in (a1gm.fit_nmmf(X, X), a1gm.RankOneNMF().fit(X), X):
+        with pytest.raises(ParameterError, match="fit must be a RankOneFit, got"):
+            report_html(X, other)
+    with pytest.raises(ParameterError, match="one of its fits, many"):
+        write_report(tmp_path / "page.html", X, a1gm.fit_many([X, X]))
+    with pytest.raises(TypeError, match=r"write_report\(\) got an unexpected"):
+        write_report(tmp_path / "page.html", X, a1gm.fit(X), heading="X")
+    assert list(tmp_path.iterdir()) == []
+
+
 FRAME = pd.DataFrame(
     {"jan": [10.0, 20, 30, 41], "feb": [100, 200, 300, nan], "mar": [1.0, 2, 3, 4]},
     index=list("pqrs"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.checks import check_keywords
 from a1gm._base.float_range import (
     check_rows,
     float_of,
@@ -19,9 +20,12 @@ from a1gm._base.float_range import (
     product,
 )
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
+from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy, warn_about
+from a1gm._fit.sure.arguments import check_level
 from a1gm._fit.table import FitRows, LazyRows, Table
+from a1gm._fit.totals import check_plain_fills
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
@@ -50,13 +54,14 @@ class FitOptions:
 
     negatives: Negatives = "raise"
     on_undetermined: OnUndetermined = "warn"
-    tol: float = DEFAULT_TOL
+    tol: float | None = None  # DEFAULT_TOL
     max_iter: int = DEFAULT_MAX_ITER
     n_threads: int | None = None
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if not (is_positive(self.tol) and float_of(self.tol) < math.inf):
+        tol = self.certificate
+        if not (is_positive(tol) and float_of(tol) < math.inf):
             raise self._error("tol", "a positive number")
         if not (_is_count(self.max_iter) and self.max_iter <= MOST_ITER):
             raise self._error("max_iter", f"an integer between 1 and {MOST_ITER:,}")
@@ -66,6 +71,11 @@ class FitOptions:
             raise self._error("negatives", f"one of {NEGATIVES}")
         if self.on_undetermined not in ON_UNDETERMINED:
             raise self._error("on_undetermined", f"one of {ON_UNDETERMINED}")
+
+    @property
+    def certificate(self) -> float:
+        """The certificate to reach."""
+        return DEFAULT_TOL if self.tol is None else self.tol
 
     def _error(self, name: str, allowed: str) -> ParameterError:
         return ParameterError(f"{name} must be {allowed}, got {getattr(self, name)!r}.")
@@ -188,8 +198,6 @@ def fit(
     array([[1., 2., 3.],
            [2., 4., 6.]])
     """
-    if tol is None:
-        tol = DEFAULT_TOL
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     if rank != 1 or isinstance(rank, bool):
         raise _no_other_rank(rank)
@@ -214,6 +222,8 @@ def impute(
     exposure: Any = None,
     row_totals: Any = None,
     col_totals: Any = None,
+    interval: float | None = None,
+    round: Rounding = None,
     **options: Any,
 ) -> Any:
     """Fill the missing cells of a table with its best rank-1 explanation.
@@ -228,15 +238,21 @@ def impute(
     row_totals, col_totals : array, list, Series, dict or frame, optional
         Totals that the filled table is to have, as in ``a1gm.scale``: the fills are
         scaled to what the observed cells, which are kept, leave of them.
+    interval : float, optional
+        A level such as 0.95: return the bounds of prediction intervals as well, those
+        of ``fit.uncertainty().interval(X, level)``.
+    round : int or "auto", optional
+        As in ``fit.impute``; the bounds are not rounded.
     **options
         As in ``a1gm.fit``.
 
     Returns
     -------
-    table
+    table, or three of them with ``interval``
         A copy of X, of the same kind, with its missing cells filled. Cells that the
         data do not determine stay missing, with a warning; with totals they are filled,
-        if all rows and columns with missing cells have one.
+        if all rows and columns with missing cells have one. With ``interval`` the lower
+        and the upper bounds follow, where a known cell is its own bound.
 
     Raises
     ------
@@ -254,8 +270,13 @@ def impute(
     array([[1., 2., 3.],
            [2., 6., 9.]])
     """
+    check_keywords("impute", options, fit.__kwdefaults__)
+    check_rounding(round)
+    if interval is not None:
+        check_level(interval, "interval")
     has_totals = row_totals is not None or col_totals is not None
     if has_totals:  # which determine more than the data
+        check_plain_fills(round, interval)
         options.setdefault("on_undetermined", "ignore")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptyLineWarning)
@@ -266,8 +287,13 @@ def impute(
         return fitted._fill_to(X, source, columns, row_totals, col_totals)
     fitted = fit(X, weights=weights, exposure=exposure, **options)
     if fitted._table.source is None:  # it lies elsewhere
-        return fitted.impute(X)
-    return fitted._fill(X, fitted._table.source, fitted._columns)  # read once
+        filled = fitted.impute(X, round=round)
+    else:  # read once
+        source, columns = fitted._table.source, fitted._columns
+        filled = fitted._fill(X, source, columns, round)
+    if interval is None:
+        return filled
+    return filled, *fitted.uncertainty().interval(X, interval)
 
 
 def _no_other_rank(rank: Any) -> ParameterError:
@@ -337,7 +363,7 @@ def fit_patterns(
     solved = solve_patterns(
         seen,
         source,
-        tol=options.tol,
+        tol=options.certificate,
         max_iter=options.max_iter,
         n_threads=options.n_threads,
     )
@@ -366,7 +392,11 @@ def fit_patterns(
         },
     )
     fit = RankOneFit(
-        solved, rows, table, tol=options.tol, on_undetermined=options.on_undetermined
+        solved,
+        rows,
+        table,
+        tol=options.certificate,
+        on_undetermined=options.on_undetermined,
     )
     if policy is not None and not fit._is_sure:
         warn_about(fit, policy)

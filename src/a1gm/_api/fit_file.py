@@ -12,13 +12,13 @@ from typing import Any
 
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
     FitOptions,
     check_signs,
     fit_patterns,
     fit_rows,
 )
 from a1gm._base.atomic import check_target
+from a1gm._base.checks import check_keywords
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, named, shown
 from a1gm._fit.fill import Rounding, check_rounding
@@ -26,7 +26,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.kept import Kept
 from a1gm._fit.messages import WarningPolicy
 from a1gm._fit.sure.arguments import check_level
-from a1gm._fit.totals import fills_to_totals
+from a1gm._fit.totals import check_plain_fills, fills_to_totals
 from a1gm._observe.accumulate import Accumulator
 from a1gm._observe.observe import observe
 from a1gm._rows.files.source import (
@@ -82,7 +82,7 @@ def fit_file(
     skip_bad: bool = False,
     batch_rows: int | None = None,
     negatives: Negatives = "raise",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -363,17 +363,11 @@ def impute_file(
     a,1,2
     b,2,4
     """
-    reading: dict[str, Any] = {}
-    fitting: dict[str, Any] = {"on_undetermined": on_undetermined or "warn"}
-    for name, value in options.items():
-        if name in FitOptions.__dataclass_fields__:
-            fitting[name] = value
-        elif name in TableOptions.__dataclass_fields__:
-            reading[name] = value
-        else:
-            raise TypeError(
-                f"impute_file() got an unexpected keyword argument {name!r}"
-            )
+    of_fits = FitOptions.__dataclass_fields__
+    of_files = TableOptions.__dataclass_fields__
+    check_keywords("impute_file", options, {*of_fits, *of_files})
+    reading = {name: options.pop(name) for name in of_files if name in options}
+    fitting = {"on_undetermined": on_undetermined or "warn", **options}
     return fill_file(
         src,
         dst,
@@ -396,13 +390,7 @@ def _fill_to(
     done: FillFiles, files: TableFiles, row_totals: Any, col_totals: Any
 ) -> None:
     """Scale the fills to totals, of a table that is read into memory for that."""
-    if done.round is not None or done.interval is not None:
-        name = "round" if done.round is not None else "interval"
-        raise ParameterError(
-            "Fills to totals are neither rounded nor have they intervals. Leave out ",
-            Option(name),
-            ".",
-        )
+    check_plain_fills(done.round, done.interval)
     rows = replace(files.in_memory()[0], weights=done.weights)
     if done.weights is not None:
         rows = replace(rows, exposed=done.fit.has_exposure)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
     FitOptions,
     check_signs,
     fit_rows,
@@ -34,7 +33,7 @@ def fit_long(
     duplicates: Duplicates = "raise",
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> RankOneFit | TensorFit:

@@ -10,7 +10,6 @@ import numpy as np
 
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
     WARNINGS,
     FitOptions,
     check_signs,
@@ -52,7 +51,7 @@ def fit_many(
     absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> ManyFits:
@@ -214,7 +213,7 @@ def fit_groups(
     duplicates: Duplicates = "raise",
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> ManyFits:

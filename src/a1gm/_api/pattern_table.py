@@ -12,7 +12,6 @@ from typing import Any
 
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
     FitOptions,
     fit_patterns,
     is_positive,
@@ -320,7 +319,7 @@ class PatternTable:
     def solve(
         self,
         *,
-        tol: float = DEFAULT_TOL,
+        tol: float | None = None,
         max_iter: int = DEFAULT_MAX_ITER,
         on_undetermined: OnUndetermined = "warn",
     ) -> RankOneFit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions
 from a1gm._fit.scaled import ScaledTable
 from a1gm._fit.totals import scale_matrix, totals_of
 from a1gm._rows.frames import names_of
@@ -82,12 +82,12 @@ def scale(
     array([[13, 17],
            [37, 33]])
     """
-    options = FitOptions(tol=DEFAULT_TOL if tol is None else tol, max_iter=max_iter)
+    options = FitOptions(tol=tol, max_iter=max_iter)
     if col_totals is not None:
         col_totals = labelled_totals(col_totals, "col_totals", names_of(seed))
     rows, A = read_seed(seed, None if col_totals is None else col_totals.labels)
     seed = A if isinstance(seed, Rows) else seed
     cells = read_known(known, rows)
     totals = totals_of(rows, row_totals, col_totals, "the seed")
-    how: Any = {"tol": options.tol, "max_iter": options.max_iter}
+    how: Any = {"tol": options.certificate, "max_iter": options.max_iter}
     return scale_matrix(seed, rows, A, cells, totals, **how)

@@ -1,10 +1,20 @@
-"""Checks of values that were read from a file."""
+"""Checks of keywords, and of values that were read from a file."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
+
+
+def check_keywords(
+    function: str, names: Iterable[str], allowed: Container[str] | None
+) -> None:
+    """Raise TypeError, as Python does, for keywords that a function does not take."""
+    for name in names:
+        if name not in (allowed or ()):
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def need(owner: str, holds: Any, what: str) -> None:

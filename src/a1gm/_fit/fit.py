@@ -56,7 +56,7 @@ from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
-from a1gm._fit.totals import fills_to_totals
+from a1gm._fit.totals import check_plain_fills, fills_to_totals
 from a1gm._observe.patterns import PatternsGone
 from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names
@@ -615,12 +615,8 @@ class RankOneFit(Solution, Kept):
         check_rounding(round)
         table, columns = self._opened(X, weights, exposure)
         has_totals = row_totals is not None or col_totals is not None
-        if has_totals and round is not None:
-            raise ParameterError(
-                "Rounded fills do not keep totals: leave out round=. For whole numbers "
-                "with all totals pass the filled table to a1gm.scale, and the observed "
-                "cells as known=; its result has round()."
-            )
+        if has_totals:
+            check_plain_fills(round)
         if table is not None:
             if round is not None or has_totals:
                 raise ParameterError(

@@ -62,9 +62,6 @@ class _ByKey(Mapping[Any, Own]):
     def __len__(self) -> int:
         return len(self._found)
 
-    def __contains__(self, key: Any) -> bool:
-        return key in self._found
-
     def __repr__(self) -> str:
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         return f"{type(self).__name__}({counted(len(self), 'table')}{failed})"

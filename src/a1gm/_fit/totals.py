@@ -27,6 +27,8 @@ from a1gm._solve.totals import NoTableError, scale_seed, sides_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataHintWarning,
+    Option,
+    ParameterError,
     See,
     TotalsError,
     UndeterminedError,
@@ -49,6 +51,20 @@ def totals_of(rows: AnyRows, row_totals: Any, col_totals: Any, name: str) -> Tot
         read_totals(row_totals, "row", rows.row_labels, rows.n_rows, name),
         read_totals(col_totals, "column", rows.col_labels, rows.n_cols, name),
     )
+
+
+def check_plain_fills(round: Any, interval: float | None = None) -> None:
+    """Raise for options that fills to totals do not have."""
+    name = "interval" if round is None else "round"
+    if round is not None or interval is not None:
+        raise ParameterError(
+            "Fills to totals cannot be rounded and have no intervals. Leave out ",
+            Option(name),
+            ". For whole numbers that keep all totals scale the filled table, with the "
+            "observed cells as ",
+            Option("known"),
+            ", and round the result.",
+        )
 
 
 def fills_to_totals(

@@ -328,7 +328,7 @@ class Lookup:
         # The text "7" is a number, too: labels from text files are never anything else.
         is_lazy = isinstance(self.labels, LazyLabels)
         texts = self.labels if is_lazy else self._every_position
-        return not any(text.lstrip("-").isdecimal() for text in texts)
+        return not any(text.removeprefix("-").isdecimal() for text in texts)
 
     def base(self, given: Any, has_factor: Bools) -> int:
         """Position of what others are compared with; 0, if not a label, is the first.

@@ -12,17 +12,27 @@ import typer
 
 from a1gm._base.words import counted, listed
 from a1gm.cli.app import command
-from a1gm.cli.options import Options, SampleOption, TableArgument, command_style
+from a1gm.cli.options import (
+    Options,
+    SampleOption,
+    TableArgument,
+    command_style,
+    progress_bar,
+)
 from a1gm.cli.tables import (
+    check_needs_long,
+    describe,
     describe_long,
-    fit_table,
     has_many_keys,
     long_words,
+    open_table,
     read_long,
+    weighting_of,
 )
 
 if TYPE_CHECKING:
     from a1gm import Assessment
+    from a1gm._api.assess import Trial
     from a1gm.tensor.assess import TensorAssessment
 
 _KEYS_OF_MARGINS = "best", "means_of", "n_hidden", "verdict"
@@ -32,7 +42,7 @@ _KEYS = (
 )
 
 
-@command("overwrite", "escape_formulas")
+@command("overwrite", "escape_formulas", "strict", "tol", "max_iter")
 def assess(
     file: TableArgument,
     hide: Annotated[
@@ -66,7 +76,6 @@ def assess(
     """
     import a1gm
     from a1gm._api.assess import Trial
-    from a1gm._api.fit import FitOptions
     from a1gm._rows.labels import plain_text
 
     share: Any = hide
@@ -74,27 +83,25 @@ def assess(
         share = float(hide)
     how: Any = {"negatives": options.negatives, "sample": sample}
     trial = Trial(share, repeats, seed, **how)
-    FitOptions(**options.fitting)  # checks them
-    result: Any
     keys: Sequence[str] = _KEYS
-    if has_many_keys(options):
-        if options.interactions == ["all"]:
-            options = replace(options, interactions=None)
-        long = read_long(file, options)
-        words = {"interactions": "all", **long_words(long, options)}
-        keys, frame = _KEYS_OF_MARGINS, words.pop("frame")
-        result = a1gm.assess(frame, share, repeats, seed, sample=sample, **words)
-        describe_long(long, counted(len(words["keys"]), "key"), options)
-    elif options.by and options.long is not None:
-        long = read_long(file, options)
-        words = long_words(long, options)
-        by, frame = long.keys[:-2], words.pop("frame")
-        result = a1gm.assess(frame, share, repeats, seed, by=by, **words, **how)
-        n = counted(len(result.groups) + len(result.failed), "table")
-        describe_long(long, f"{n} by {listed(by)}", options)
+    if options.long is None:
+        result = _judge(trial, file, options)
     else:
-        fit, _ = fit_table(file, options)
-        result = trial.judge(fit._table.source, fit.col_labels)
+        if has_many_keys(options):
+            keys, how = _KEYS_OF_MARGINS, {"sample": sample, "interactions": "all"}
+            if options.interactions == ["all"]:
+                options = replace(options, interactions=None)
+        long = read_long(file, options)
+        how |= long_words(long, options)
+        by = long.keys[: -len(how["keys"])]
+        result = a1gm.assess(
+            how.pop("frame"), share, repeats, seed, by=by or None, **how
+        )
+        size = counted(len(how["keys"]), "key")
+        if by:
+            n = len(result.groups) + len(result.failed)
+            size = f"{counted(n, 'table')} by {listed(by)}"
+        describe_long(long, size, options)
     summary: dict[str, Any] = _summary(result, keys)
     if getattr(result, "groups", None):
         failed = {
@@ -107,6 +114,27 @@ def assess(
     options.finish(summary)
     if not options.json:
         sys.stdout.write(f"{result!r}\n")
+
+
+def _judge(trial: Trial, file: Sequence[str], options: Options) -> Any:
+    """Judge a wide table, which is read and not fitted."""
+    import a1gm
+    from a1gm._rows.files.table import read_beside
+
+    check_needs_long(options)
+    files = open_table(file, options)
+    name, given = weighting_of(options)
+    with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
+        if given is None:
+            files.check_cells(trial.negatives, progress)
+        else:
+            rows, _ = files.in_memory(progress=progress)
+            given = read_beside(given, files)
+    describe(files, options)
+    if given is None:
+        return trial.judge(files, files.col_labels)
+    how: Any = {name: given, "negatives": trial.negatives, "sample": trial.sample}
+    return a1gm.assess(rows, trial.hide, trial.repeats, trial.random_state, **how)
 
 
 def _summary(

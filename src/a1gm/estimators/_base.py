@@ -42,7 +42,7 @@ class EstimatorConvergenceWarning(
 
 WARNINGS = WarningPolicy(convergence=EstimatorConvergenceWarning)
 BUDGET = {
-    "tol": [Interval(Real, 0, None, closed="neither")],
+    "tol": [Interval(Real, 0, None, closed="neither"), None],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
 }
 THREADS = {"n_threads": [Interval(Integral, 1, None, closed="left"), None]}

@@ -74,8 +74,9 @@ class RankOneImputer(Estimator):
         or this number, which must be finite and >= 0.
     copy : bool, default=True
         With ``False``, fill an array of floats in place.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: largest relative mismatch of the margins. None: as in
+        ``a1gm.fit``.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
@@ -165,7 +166,7 @@ class RankOneImputer(Estimator):
         keep_empty_features: bool = False,
         fallback: Literal["column"] | float | None = None,
         copy: bool = True,
-        tol: float = 1e-10,
+        tol: float | None = None,
         max_iter: int = 1000,
         n_threads: int | None = None,
         check: bool = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,8 +42,9 @@ class RankOneNMF(RowFactors):
     ----------
     negatives : {"raise", "allow"}, default="raise"
         ``"allow"`` fits row and column sums of tables with negative cells.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: largest relative mismatch of the margins. None: as in
+        ``a1gm.fit``.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
@@ -58,7 +60,8 @@ class RankOneNMF(RowFactors):
     col_factor_ : ndarray of shape (n_features,)
         The same as a vector.
     reconstruction_err_ : float
-        Divergence on the observed cells, computed on first access. NaN after
+        Square root of twice the divergence on the observed cells, as in
+        ``sklearn.decomposition.NMF``; computed on first access. NaN after
         ``partial_fit``, which does not keep the data.
     n_iter_ : int
         Iterations; 1 when ``solver_`` is "closed form", which takes none.
@@ -106,7 +109,7 @@ class RankOneNMF(RowFactors):
         self,
         *,
         negatives: Negatives = "raise",
-        tol: float = 1e-10,
+        tol: float | None = None,
         max_iter: int = 1000,
         n_threads: int | None = None,
         absent: Absent | None = None,
@@ -251,8 +254,8 @@ class RankOneNMF(RowFactors):
 
     @property
     def reconstruction_err_(self) -> float:
-        """Divergence on the observed cells, each row times its weight."""
-        return self._solution().divergence
+        """Square root of twice the divergence, each row times its weight."""
+        return math.sqrt(2.0 * self._solution().divergence)
 
     # ------------------------------------------------------------- scikit-learn's hooks
     def __sklearn_tags__(self) -> Any:

@@ -37,8 +37,9 @@ class RankOneNMMF(RowFactors):
     ----------
     alpha, beta : float, default=1.0
         Weights of Y and Z; with 0 the table does not steer the shared factors.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: largest relative mismatch of the margins. None: as in
+        ``a1gm.fit``.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
@@ -113,7 +114,7 @@ class RankOneNMMF(RowFactors):
         alpha: float = 1.0,
         beta: float = 1.0,
         *,
-        tol: float = 1e-10,
+        tol: float | None = None,
         max_iter: int = 1000,
         n_threads: int | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions
 from a1gm._base.float_range import float_of
 from a1gm._base.types import OnUndetermined
 from a1gm._rows.columns import BY_RULE, ColumnOptions
@@ -30,7 +30,7 @@ def fit_nmmf(
     alpha: float = 1.0,
     beta: float = 1.0,
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> NMMFFit:
@@ -50,8 +50,9 @@ def fit_nmmf(
         factors it shares with X, but its own entities still get theirs.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: largest relative mismatch of the margins. None: as in
+        ``a1gm.fit``.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
@@ -142,7 +143,7 @@ def fit_relations(
     weights: Mapping[tuple[Hashable, Hashable], float] | None = None,
     *,
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> RelationsFit:

@@ -288,7 +288,8 @@ def interval(
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
     """
-    _check(errors, Uncertainty, "errors", "interval(X, fit.uncertainty(), row)")
+    call = "plot.interval(X, fit.uncertainty(), row)"
+    check_type(errors, Uncertainty, "errors", call)
     X = _as_fitted(X, errors._info.table)
     source = errors._holes(X).source
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
@@ -408,7 +409,7 @@ def factors(
         for k, ax in enumerate(made):
             margin(fit, k, most=most, ax=ax)
         return made
-    _check(fit, RankOneFit, "fit", "factors(fit)")
+    check_type(fit, RankOneFit, "fit", "plot.factors(fit)")
     height = _height(min(most, max(fit.shape)))
     left, right = axes_for(*_as_many(axes, 2), height=height)
     rows = fit.row_labels if row_names is None else row_names
@@ -543,7 +544,7 @@ def index(
     """
     from scipy.special import stdtrit
 
-    _check(found, Index, "found", "index(fit.uncertainty().index())")
+    check_type(found, Index, "found", "plot.index(fit.uncertainty().index())")
     check_level(level)
     width = float(stdtrit(found._errors_dof, (1.0 + level) / 2.0)) * found.se
     low = np.maximum(found.value - width, 0.0)
@@ -596,7 +597,8 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.totals(a1gm.fit(X).uncertainty().totals(), ax=ax)
     """
-    _check(found, TotalsWithErrors, "found", "totals(fit.uncertainty().totals())")
+    call = "plot.totals(fit.uncertainty().totals())"
+    check_type(found, TotalsWithErrors, "found", call)
     title, se = f"total, {UNITS}", np.nan_to_num(found.se)
     if are_ordered(found.labels, of_rows=found._of == "row"):
         (axes,) = axes_for(ax, height=3.4)
@@ -686,7 +688,7 @@ def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
     return tuple(made[0])
 
 
-def _check(given: Any, kind: type, name: str, call: str) -> None:
+def check_type(given: Any, kind: type, name: str, call: str) -> None:
     """Raise if an argument is not of its type; ``call`` is the right one."""
     if isinstance(given, kind):
         return
@@ -696,7 +698,7 @@ def _check(given: Any, kind: type, name: str, call: str) -> None:
         call += ", where fit is one of its fits, many[key]"
     raise ParameterError(
         f"{name} must be {'an' if kind.__name__[0] in 'IU' else 'a'} {kind.__name__}, "
-        f"got {type(given).__name__}. Use a1gm.plot.{call}."
+        f"got {type(given).__name__}. Use a1gm.{call}."
     )
 
 
@@ -746,7 +748,7 @@ def _cells(source: AnyRows) -> Floats:
 
 def _fitted_cells(X: Any, fit: RankOneFit, name: str) -> tuple[AnyRows, Cells]:
     """The rows of X and their observed cells, with fitted values."""
-    _check(fit, RankOneFit, "fit", f"{name}(X, fit)")
+    check_type(fit, RankOneFit, "fit", f"plot.{name}(X, fit)")
     source, columns = fit._read(_as_fitted(X, fit._table), None, None)
     if isinstance(source, SparseRows) and source.absent == "zero":
         source, columns = fit._read(_cells(source), None, None)

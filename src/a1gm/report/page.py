@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from a1gm._base.atomic import atomic_write
+from a1gm._base.checks import check_keywords
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
+from a1gm._fit.fit import RankOneFit
 from a1gm._rows.labels import are_ordered
 from a1gm.exceptions import ParameterError
+from a1gm.plot.pictures import check_type
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings, notes_of
 from a1gm.report.margins import Margins
 from a1gm.report.tables import number
 from a1gm.tensor.result import TensorFit
-
-if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
 
 _CONDITION = re.compile(r"<if (!?)(\w+)>((?:(?!<if ).)*?)</if>", re.DOTALL)
 
@@ -76,9 +76,9 @@ def report_html(
     DataError
         The table has another shape than the fit.
     ParameterError
-        The table is not the one that was fitted; there are more or fewer names than
-        rows or columns; or the fit had weights or exposures
-        and has not kept those of every cell: it was loaded from a file.
+        ``fit`` is no fit of one table; the table is not the one that was fitted; there
+        are more or fewer names than rows or columns; or the fit had weights or
+        exposures and has not kept those of every cell: it was loaded from a file.
 
     Examples
     --------
@@ -89,6 +89,8 @@ def report_html(
     >>> "<h1>Three shops</h1>" in page
     True
     """
+    if not isinstance(fit, TensorFit):
+        check_type(fit, RankOneFit, "fit", "report.report_html(X, fit)")
     if notes is None:
         notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
@@ -185,6 +187,7 @@ def write_report(
     overwrite : bool, default=False
         Whether to replace an existing file.
     """
+    check_keywords("write_report", options, report_html.__kwdefaults__)
     page = report_html(X, fit, **options)
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(page.encode("utf-8", "replace"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
+from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions
 from a1gm._base.blas import single_threaded_blas
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
@@ -82,7 +82,6 @@ def fit_tensor(
     >>> round(float(fit.impute(T)[1, 1, 1]), 6)
     30.0
     """
-    tol = DEFAULT_TOL if tol is None else tol
     options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
     cells = read_cells(T, names, weights, exposure, n_threads)
     return fit_cells(cells, interactions, options)
@@ -111,7 +110,7 @@ def fit_cells(
             known = Known(problem, levels, rank)
             solved = solve(known.stay, known.rank, options)
             solved = replace(solved, rank=rank)
-    how: Any = {"tol": options.tol, "on_undetermined": options.on_undetermined}
+    how: Any = {"tol": options.certificate, "on_undetermined": options.on_undetermined}
     fit = TensorFit(cells, levels, solved, known, long, **how)
     if not is_quiet:
         _warn_about(fit)

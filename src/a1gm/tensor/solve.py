@@ -165,7 +165,7 @@ def _is_whole(p: Problem, g: int) -> bool:
 @np.errstate(over="ignore", invalid="ignore")  # such steps are not taken
 def _iterate(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """Scale; where that is slow, take Newton's steps."""
-    tol, max_iter = options.tol, options.max_iter
+    tol, max_iter = options.certificate, options.max_iter
     t, n_iter, _ = p.scale(tol, max_iter)
     f, margins = p.fitted(t)
     gap = gap_of(margins, p.sums)
@@ -407,10 +407,10 @@ def fit_array(
         p: Any = _Bits(cells) if is_rank_1 else _fibres(cells, levels)
         if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
             return None
-        t, n_iter, margins = p.scale(options.tol, options.max_iter)
+        t, n_iter, margins = p.scale(options.certificate, options.max_iter)
         solved = Solved(t, "scaling", n_iter, gap_of(margins, p.sums))
         rest = p.sums - margins
-        if solved.gap > options.tol:
+        if solved.gap > options.certificate:
             return None
         if not is_small:
             worst = reach(rest / margins, p.starts) * math.sqrt(len(margins))

@@ -441,6 +441,14 @@ class TableFiles(Readable):
             for first_row, piece in pieces:
                 yield slice(first_row, first_row + len(piece.values)), piece.values
 
+    def check_cells(
+        self, negatives: Negatives, progress: Progress | None = None
+    ) -> None:
+        """Read all files; raise for cells that cannot be fitted."""
+        with closing(self.pieces(progress=progress)) as pieces:
+            for _, piece in pieces:
+                piece.check_cells(negatives)
+
     @property
     def n_observed(self) -> int:
         """Number of the cells that are not missing, as the first pass has counted."""
