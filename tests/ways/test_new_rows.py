@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
+from ways import containers
 from ways.oracle import Oracle
 from ways.tables import TABLES, new_rows
-from ways.ways import WAYS, noted, ways_with
+from ways.ways import MAKERS, WAYS, noted, ways_with
 
 SEVERAL = "positive in two blocks"
 
 tables = pytest.mark.parametrize("table", TABLES)
 filling = pytest.mark.parametrize("way", ways_with("fill"))
 placing = pytest.mark.parametrize("way", ways_with("transform"))
+
+#: Ways whose new rows are an array.
+NAMELESS = {
+    *("C array", "Fortran array", "float32 array", "lists", "masked array", "sparse"),
+    *("pieces without rows", "Dask array", "RankOneImputer", *MAKERS),
+}
 
 
 def rows_for(way: str, right: Oracle) -> dict[str, np.ndarray]:
@@ -65,6 +72,27 @@ def test_rows_are_placed_by_their_own_cells(asked, way, table):
         factors = answers.transform(rows)
     compare_by_kind(kinds, factors, right.transform(rows), WAYS[way].rtol)
     assert found.classes == ({EmptyLineWarning} if warns(way) else set())
+
+
+@pytest.mark.parametrize("table", ["random holes", "whole numbers", "three blocks"])
+@pytest.mark.parametrize("way", sorted(set(ways_with("fill")) - NAMELESS))
+def test_columns_are_matched_by_name(asked, way, table, monkeypatch):
+    answers, right = asked(way, table)
+    rows = np.vstack(list(rows_for(way, right).values()))
+    order = np.roll(np.arange(rows.shape[1])[::-1], 1)
+    names = np.array(containers.names_of(rows))[order].tolist()
+    monkeypatch.setattr(containers, "names_of", lambda _: names)
+    with noted():
+        filled = answers.fill(rows[:, order])
+    settled = right.settled(rows)
+    truth = right.fill(rows)
+    ours = np.where(settled[:, order], filled, truth[:, order])
+    rtol = WAYS[way].rtol
+    np.testing.assert_allclose(ours, truth[:, order], rtol=rtol, atol=0.0)
+    if "transform" not in WAYS[way].lacks:
+        with noted():
+            factors = answers.transform(rows[:, order])
+        np.testing.assert_allclose(factors, right.transform(rows), rtol=rtol, atol=0.0)
 
 
 @tables
