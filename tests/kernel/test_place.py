@@ -38,6 +38,10 @@ def targets_like(parts, order="K"):
     return [np.full_like(p[0], -1.0, dtype="f8", order=order) for p in parts]
 
 
+def len_of(out):
+    return 1 if out is None else out.shape[1]
+
+
 def assert_same(parts, h, *, targets=targets_like, threads=1):
     """Compare all functions with their definitions; return the filled columns."""
     X, outs = read_rows(parts), targets(parts)
@@ -49,11 +53,14 @@ def assert_same(parts, h, *, targets=targets_like, threads=1):
     expected = np.where(np.isnan(X), fitted, X)
     expected[empty] = otherwise = np.where(np.arange(len(h)) % 2, nan, 7.0)
     n_empty, first = empty.sum(), empty.argmax() if empty.any() else -1
-    found = native.fill_rows(parts, h, otherwise, outs, False, threads)
-    assert found == (n_empty, first)
+    *found, holes = native.fill_rows(parts, h, otherwise, outs, False, threads)
+    assert found == [n_empty, first]
+    asked = np.repeat([out is not None for out in outs], [len_of(out) for out in outs])
+    has_holes = np.isnan(X).any(axis=0)
+    np.testing.assert_array_equal(np.isnan(holes)[asked], has_holes[asked])
     at = 0
     for out in outs:
-        width = 1 if out is None else out.shape[1]
+        width = len_of(out)
         if out is not None:
             np.testing.assert_allclose(out, expected[:, at : at + width], rtol=SAME)
             assert not np.signbit(out[out == 0.0]).any()

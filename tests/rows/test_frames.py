@@ -24,7 +24,7 @@ import a1gm
 from a1gm import RankOneNMF
 from a1gm._kernel import is_compiled
 from a1gm._observe import accumulate
-from a1gm._rows import frames, read_input
+from a1gm._rows import libraries, read_input
 from a1gm._rows.rows import kind_of_cells
 from a1gm.exceptions import (
     DataError,
@@ -95,20 +95,6 @@ def test_columns_that_cannot_be_chosen(option):
         a1gm.fit(FRAME, **{option: ["nute"]})
     with pytest.raises(ParameterError, match="need a DataFrame; X is a ndarray"):
         a1gm.fit(np.ones((2, 2)), **{option: ["x"]})
-
-
-def test_names_of_a_frame_that_another_thread_reads_are_not_taken(monkeypatch):
-    one, other = (pd.DataFrame(np.ones((3, 2)), columns=list(n)) for n in ("ab", "cd"))
-    a1gm.fit(one)
-    last, names = frames._last_index
-
-    def switch():
-        monkeypatch.setattr(frames, "_last_index", (last, names))
-        a1gm.fit(other)
-        return last()
-
-    monkeypatch.setattr(frames, "_last_index", (switch, names))
-    assert list(a1gm.fit(one).col_labels) == ["a", "b"]
 
 
 def test_the_name_of_the_columns_may_change():
@@ -239,7 +225,7 @@ def test_a_stored_index_is_not_fitted_as_data():
 
 
 def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
-    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
+    monkeypatch.setattr(libraries, "PIECE_ROWS", 8)
     X = holed_table()
     whole = as_nulls(X)
     chunked = pl.concat([whole[:7], whole[7:20], whole[20:]], rechunk=False)
@@ -256,7 +242,7 @@ def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
 
 
 def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
-    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
+    monkeypatch.setattr(libraries, "PIECE_ROWS", 8)
     X = holed_table(share=0.0)
     X[33, 2], X[50, 4] = -1.5, -2.0
     chunked = pl.concat([as_polars(X)[:20], as_polars(X)[20:]], rechunk=False)

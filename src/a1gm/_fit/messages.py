@@ -160,7 +160,7 @@ def warn_left(
     By default the fit's own warning is not repeated: ``is_fitted`` is whether the rows
     are the fitted table, of which so many cells stay missing.
     """
-    n, first = left
+    n, first, _ = left
     if first is None or (how is None and usual == "warn" and is_fitted(n)):
         return
     warn_undetermined(text_of_left_cells(n, rows.where(*first)), how or usual)

@@ -65,10 +65,14 @@ def with_exposure(values: Floats, exposure: Floats) -> Floats:
 
 
 class Left(NamedTuple):
-    """The cells that stay missing: how many, and the first."""
+    """The cells that stay missing: how many, and the first.
+
+    ``has_holes`` are the columns that had missing cells.
+    """
 
     n: int
     first: tuple[int, int] | None
+    has_holes: Bools
 
 
 def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
@@ -148,8 +152,10 @@ class Fills:
         """Write the rows, filled, to targets that have their columns."""
         assert isinstance(self.rows, Rows)
         n_left, first = 0, None
+        has_holes = np.zeros(self.rows.n_cols, bool)
         for some, piece in self.rows.in_pieces():
             i, j = np.nonzero(np.isnan(piece))
+            has_holes[j] = True
             if len(i):
                 piece[i, j] = values = self.values(i + some.start, j)
                 left = np.flatnonzero(np.isnan(values))
@@ -163,7 +169,7 @@ class Fills:
                     cells = piece[:, at : at + width]
                     np.add(cells, 0.0, out=target[some])
                 at += width
-        return Left(n_left, first)
+        return Left(n_left, first, has_holes)
 
 
 class Placed(Fills):
@@ -240,19 +246,26 @@ class Placed(Fills):
             rows = slice(first, first + len(parts[0][0]))
             some = [target if target is None else target[rows] for target in targets]
             signs = self.columns.takes_negatives
-            empty = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
-            return empty if empty is None else (empty[0], first + empty[1])
+            found = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
+            if found is None:
+                return None
+            n_empty, first_empty, holes = found
+            return n_empty, first + first_empty, np.isnan(holes)
 
         found = by_kernel(self.columns, self.rows, fill)
         if found is None:
             self.check()
             return super().write(targets)
-        empty = [(n, row) for n, row in found if n]
+        has_holes = found[0][2]
+        for _, _, some in found[1:]:
+            has_holes |= some
+        n_empty = sum(n for n, _, _ in found)
         without = np.flatnonzero(np.isnan(otherwise))
-        if not empty or not len(without):
-            return Left(0, None)
-        n_empty = sum(n for n, _ in empty)
-        return Left(n_empty * len(without), (empty[0][1], int(without[0])))
+        if not (n_empty and len(without)):
+            return Left(0, None, has_holes)
+        first_empty = next(row for n, row, _ in found if n)
+        first = first_empty, int(without[0])
+        return Left(n_empty * len(without), first, has_holes)
 
 
 def by_kernel(

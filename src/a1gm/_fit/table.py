@@ -16,6 +16,7 @@ from a1gm._base.words import counted, named
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, columns_like
 from a1gm._rows.labels import first_difference, positions_among, text_of_label
+from a1gm._rows.libraries import RowLabels
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import Name, weights_or_exposure, with_weights
@@ -73,9 +74,10 @@ class Table:
     @property
     def names_of_rows(self) -> Any:
         """Labels of the rows, or None; those of files are read on access."""
-        if self.row_labels is None:
-            return getattr(self.source, "row_labels", None)
-        return self.row_labels
+        labels = self.row_labels
+        if labels is None:
+            labels = getattr(self.source, "row_labels", None)
+        return labels.values if isinstance(labels, RowLabels) else labels
 
     # ------------------------------------------------------------------------ reading
     def source_of(self, X: Any) -> Any:

@@ -39,11 +39,13 @@ nb::object fill_rows_of(nb::handle parts, const Doubles& h, const Doubles& other
   const Table table(parts);
   const Placing job = placing(table, h, takes_negatives, n_threads);
   const std::vector<Target> targets = targets_of(arrays);
-  EmptyRows empty;
+  Holes holes;
   const bool holds =
-      unlocked([&] { return fill_rows(job, otherwise.data(), targets, empty); });
+      unlocked([&] { return fill_rows(job, otherwise.data(), targets, holes); });
   if (!holds) return nb::none();
-  return nb::make_tuple(empty.count, empty.first);
+  const size_t n_cols = holes.columns.size();
+  return nb::make_tuple(holes.n_empty, holes.first_empty,
+                        to_numpy(std::move(holes.columns), {n_cols}));
 }
 
 // The sums that `measure` finds, or None.

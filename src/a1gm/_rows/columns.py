@@ -221,10 +221,7 @@ class ColumnOptions:
         has_index: bool = False,
         has_axis: bool = False,
     ) -> Choice | None:
-        """Choose among columns of these kinds, and warn of what was inferred.
-
-        None where every column is the table.
-        """
+        """Choose among columns of these kinds; None where every one is the table."""
         if self.every:
             choice = Choice(table=list(kinds))
         else:
@@ -240,8 +237,6 @@ class ColumnOptions:
                 has_axis=has_axis,
                 name=name,
             )
-            if self.fitted is None and (warning := choice.warning(name)):
-                warn_user(warning)
         bad = [c for c in choice.table if kinds[c] not in ("number", "bool")]
         if bad:
             words = [f"{column!r} ({kinds[column]})" for column in bad]
@@ -251,6 +246,14 @@ class ColumnOptions:
                 columns=tuple(bad),
             )
         return choice if len(choice.table) < len(kinds) else None
+
+    def warn(self, choice: Choice | None, name: str) -> None:
+        """Warn of what was inferred."""
+        if choice is None or self.every or self.fitted is not None:
+            return
+        warning = choice.warning(name)
+        if warning is not None:
+            warn_user(warning)
 
 
 BY_RULE = ColumnOptions()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import isnan
 from types import MappingProxyType
@@ -129,13 +130,18 @@ def warn_hints(
 ) -> None:
     """Warn about a frame by its first rows; ``others`` are not the table."""
     n = min(rows.n_rows, MOST_ROWS, max(64, HINT_CELLS // rows.n_cols))
-    values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
-    names = list(choice.kinds or values)
-    first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
+    values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
+    first: dict[Any, Any] = {}
+    for column in choice.kinds or values:
+        if column in values:
+            first[column] = values[column]
+        elif column in others:
+            first[column] = others[column][:n].to_list()
     for warning in hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked):
         warn_user(warning)
 
 
+@lru_cache(maxsize=1 << 12)
 def is_total(name: Any) -> bool:
     """Whether a row or a column is called a total."""
     return not _TOTALS.isdisjoint(words_of(name))

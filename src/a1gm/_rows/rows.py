@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import isnan
 from numbers import Number
 from typing import Any, TypeAlias
@@ -106,9 +106,8 @@ class Rows(Named):
     ``cut``, which reads the rows from one position to another as parts, and ``steps``,
     the rows where pieces begin and end. ``backend`` is the frame library it came from,
     ``name`` what messages call it. ``choice`` has the columns of a frame that are the
-    table, where it has others; ``is_float64``: all columns of the frame are the table
-    and of type float64. ``weights`` are those of its cells, or their exposures if the
-    table is ``exposed``.
+    table, where it has others, ``frame`` what gives it back filled. ``weights`` are
+    those of its cells, or their exposures if the table is ``exposed``.
     """
 
     parts: list[Part]
@@ -121,7 +120,7 @@ class Rows(Named):
     steps: tuple[int, ...] = ()
     name: str = "X"
     choice: Choice | None = None
-    is_float64: bool = False
+    frame: Any = None  # a Frame of `a1gm._rows.libraries`
     weights: Rows | None = None
     exposed: bool = False
 
@@ -156,6 +155,20 @@ class Rows(Named):
         if self.cut is None:
             return read_parts(self.parts, rows.start, rows.stop)
         return read_parts(self.cut(rows.start, rows.stop), 0, rows.stop - rows.start)
+
+    def head(self, n_rows: int, n_cols: int) -> Floats:
+        """Read the first columns of the first rows."""
+        parts = self.parts if self.cut is None else self.cut(0, n_rows)
+        few = [
+            (
+                values[:, :n_cols],
+                None if mask is None else mask[:, :n_cols],
+                validity,
+                offset,
+            )
+            for values, mask, validity, offset in islice(parts, n_cols)
+        ]
+        return read_parts(few, 0, n_rows)[:, :n_cols]
 
     @property
     def cells(self) -> Floats:

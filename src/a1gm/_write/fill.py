@@ -44,7 +44,7 @@ from a1gm._rows.files.source import (
 from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.files.typed import check_digits, exact
-from a1gm._rows.frames import with_types
+from a1gm._rows.libraries import with_types
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import (
     DataError,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Negatives
-from a1gm._fit.fill import WHOLE, Rounding, rounded
+from a1gm._fit.fill import Rounding, rounded
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.files.text import joined
+from a1gm._rows.libraries import WHOLE
 from a1gm._write.fill import MARK, as_text, check_new_column, format_of, write_table
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.warn import warn_user
 from a1gm._base.words import shown
-from a1gm._fit.fill import WHOLE, fill_table, filled_dtype
+from a1gm._fit.fill import fill_table
 from a1gm._fit.messages import text_of_left_cells, text_of_unplaced_rows
 from a1gm._fit.place import Columns
 from a1gm._fit.residuals import divergence_of_rows
 from a1gm._rows.columns import BY_RULE, EVERY_COLUMN, ColumnOptions
+from a1gm._rows.libraries import WHOLE, filled_dtype
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,
@@ -127,7 +128,8 @@ def fill_partition(
             options = BY_RULE if names is None else ColumnOptions(columns=names)
             source = read_input(piece, columns=options)
             found = fill_table(piece, columns.place(source))
-        filled, (n_left, first) = found.table, found.left
+        filled = found.table
+        n_left, first, _ = found.left
         if warns and first is not None:
             text = text_of_left_cells(n_left, source.where(*first))
             warn_user(f"In one partition: {text}", UndeterminedWarning)

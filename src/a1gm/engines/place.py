@@ -24,8 +24,9 @@ from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._fit.place import Columns
 from a1gm._rows.columns import Choice, ColumnOptions
-from a1gm._rows.frames import ColumnNames, kinds_of, new_names
+from a1gm._rows.frames import kinds_of, new_names
 from a1gm._rows.lazy import Frame, collect, open_lazy, with_plain_names
+from a1gm._rows.libraries import ColumnNames
 from a1gm.exceptions import (
     DataError,
     LabelError,
@@ -173,7 +174,8 @@ class LazyTable:
         frame = open_lazy(X)
         schema = frame.collect_schema()
         names = ColumnNames(schema.names())
-        choice = options.choose(kinds_of(schema, options, "X"), "X", has_index=False)
+        choice = options.choose(kinds_of(schema, options), "X", has_index=False)
+        options.warn(choice, "X")
         chosen = names if choice is None else names.like(choice.table)
         places = {name: k for k, name in enumerate(names)}
         return cls(

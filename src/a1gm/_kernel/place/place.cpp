@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "interrupt.hpp"
 #include "place/tile.hpp"
@@ -173,6 +174,7 @@ class Filler {
       : p_(placer), otherwise_(otherwise), targets_(targets), in_place_(true) {
     for (size_t j = 0; j < targets.size(); ++j)
       in_place_ &= targets[j].data != nullptr && targets[j].data == targets[0].data + j;
+    holes.columns.resize(targets.size() + 4, 0.0);
     if (!in_place_ && !p_.layout.by_columns)
       filled_.resize(static_cast<size_t>(p_.layout.tile_rows * p_.job.n_cols));
   }
@@ -185,14 +187,15 @@ class Filler {
       write_rows(tile);
   }
 
-  EmptyRows empty;
+  Holes holes;
 
  private:
   void write_rows(const Tile& tile) {
     const int64_t cols = p_.job.n_cols, stride = in_place_ ? targets_[0].stride : cols;
     double* const out =
         in_place_ ? targets_[0].data + tile.row * stride : filled_.data();
-    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, cols, p_.h, p_.w(), out, stride);
+    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, cols, p_.h, p_.w(), out, stride,
+                     holes.columns.data());
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i)
         for (int64_t j = 0; j < cols; ++j) put_otherwise(out[i * stride + j], j);
@@ -209,7 +212,8 @@ class Filler {
     if (to.data == nullptr) return;
     double* const out = to.data + tile.row;
     const bool stream = p_.job.n_rows * p_.job.n_cols >= kStreamed;
-    p_.isa.fill_column(p_.column(j), tile.rows, p_.h[j], p_.w(), out, stream);
+    if (p_.isa.fill_column(p_.column(j), tile.rows, p_.h[j], p_.w(), out, stream))
+      holes.columns[j] = std::numeric_limits<double>::quiet_NaN();
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i) put_otherwise(out[i], j);
   }
@@ -217,7 +221,7 @@ class Filler {
   void note_empty(const Tile& tile) {
     for (int64_t i = 0; i < tile.rows; ++i) {
       if (p_.w()[i] == p_.w()[i]) continue;
-      if (empty.count++ == 0) empty.first = tile.row + i;
+      if (holes.n_empty++ == 0) holes.first_empty = tile.row + i;
     }
   }
 
@@ -312,22 +316,25 @@ bool row_factors(const Placing& job, double* factors) {
 }
 
 bool fill_rows(const Placing& job, const double* otherwise,
-               const std::vector<Target>& targets, EmptyRows& empty) {
+               const std::vector<Target>& targets, Holes& holes) {
   const bool are_columns = std::all_of(targets.begin(), targets.end(),
                                        [](const Target& to) { return to.stride == 1; });
   const Layout layout(job, are_columns);
-  std::vector<EmptyRows> found(static_cast<size_t>(layout.count));
+  std::vector<Holes> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
         Filler filler(p, otherwise, targets);
         const bool is_right =
             p.place(begin, end, [&](const Tile& tile) { filler.write(tile); });
-        found[static_cast<size_t>(k)] = filler.empty;
+        found[static_cast<size_t>(k)] = std::move(filler.holes);
         return is_right;
       });
-  for (const EmptyRows& some : found) {
-    if (empty.count == 0) empty.first = some.first;
-    empty.count += some.count;
+  holes.columns.assign(targets.size(), 0.0);
+  for (const Holes& some : found) {
+    if (holes.n_empty == 0) holes.first_empty = some.first_empty;
+    holes.n_empty += some.n_empty;
+    for (size_t j = 0; j < targets.size() && j < some.columns.size(); ++j)
+      holes.columns[j] += some.columns[j];
   }
   return holds;
 }

@@ -29,8 +29,9 @@ struct Target {
   int64_t stride = 1;
 };
 
-struct EmptyRows {  // rows that observe nothing: how many, and the first
-  int64_t count = 0, first = -1;
+struct Holes {
+  int64_t n_empty = 0, first_empty = -1;  // rows that observe nothing
+  std::vector<double> columns;            // NaN for those with a missing cell
 };
 
 // Factors of the rows; NaN for a row that observes nothing.
@@ -39,7 +40,7 @@ bool row_factors(const Placing& job, double* factors);
 // Writes the cells with the missing ones filled, `otherwise` in rows that observe
 // nothing. The target may be the table itself: rows are read before they are written.
 bool fill_rows(const Placing& job, const double* otherwise,
-               const std::vector<Target>& targets, EmptyRows& empty);
+               const std::vector<Target>& targets, Holes& holes);
 
 struct Sums {  // over the cells, and of the factors of the rows
   double cells = 0.0, factors = 0.0;

@@ -29,15 +29,25 @@ double measure_columns(const Column* x, int64_t rows, int64_t cols, const double
   return smallest;
 }
 
-void fill_column(const Column& x, int64_t rows, double h, const double* w, double* out,
+bool fill_column(const Column& x, int64_t rows, double h, const double* w, double* out,
                  bool) {
-  for (int64_t i = 0; i < rows; ++i) out[i] = (x[i] == x[i] ? x[i] : w[i] * h) + 0.0;
+  bool has_hole = false;
+  for (int64_t i = 0; i < rows; ++i) {
+    const double cell = x[i];  // out may be x
+    has_hole |= cell != cell;
+    out[i] = (cell == cell ? cell : w[i] * h) + 0.0;
+  }
+  return has_hole;
 }
 
 void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
-               const double* h, const double* w, double* out, int64_t out_stride) {
-  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride)
+               const double* h, const double* w, double* out, int64_t out_stride,
+               double* holes) {
+  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride) {
+    for (int64_t j = 0; j < cols; ++j)
+      if (x[j] != x[j]) holes[j] = x[j];
     fill_column({x}, cols, w[i], h, out, false);
+  }
 }
 
 // The sum of what `of_cell` makes of the observed cells.
@@ -153,8 +163,10 @@ double measure_columns(const Column* x, int64_t rows, int64_t cols, const double
 }
 
 // ----------------------------------------------------------------------- the filling
-A1GM_INLINE __m256d fill_four(__m256d a, __m256d w, __m256d h) {
+// Adds to `holes` where a cell is missing.
+A1GM_INLINE __m256d fill_four(__m256d a, __m256d w, __m256d h, __m256d& holes) {
   const __m256d missing = _mm256_cmp_pd(a, a, _CMP_UNORD_Q);
+  holes = _mm256_or_pd(holes, missing);
   const __m256d value = _mm256_blendv_pd(a, _mm256_mul_pd(w, h), missing);
   return _mm256_add_pd(value, _mm256_setzero_pd());
 }
@@ -166,15 +178,18 @@ A1GM_INLINE void store(double* out, int64_t at, int64_t n, __m256d value) {
     _mm256_maskstore_pd(out + at, head_mask(n - at), value);
 }
 
-A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const double* w,
+A1GM_TARGET bool fill_column(const Column& x, int64_t rows, double h, const double* w,
                              double* out, bool stream) {
   const __m256d share = all(h);
+  __m256d holes = _mm256_setzero_pd();
   const bool has_nulls = x.validity != nullptr;
   const auto fill = [&](int64_t begin, int64_t n) A1GM_LAMBDA {  // at most a word
-    const uint64_t valid = x.word(begin, n);
+    const uint64_t past = n < kWord ? ~uint64_t{0} << n : 0;  // no holes there
+    const uint64_t valid = x.word(begin, n) | past;
     by_fours(x.cells + begin, n, [&](int64_t i, __m256d a) A1GM_LAMBDA {
       if (has_nulls) a = with_holes(a, valid >> i);
-      store(out + begin, i, n, fill_four(a, _mm256_loadu_pd(w + begin + i), share));
+      store(out + begin, i, n,
+            fill_four(a, _mm256_loadu_pd(w + begin + i), share, holes));
     });
   };
   int64_t i = 0;
@@ -186,21 +201,24 @@ A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const doub
       for (int64_t k = 0; k < kWord; k += 4) {
         __m256d a = load(x.cells + i + k);
         if (has_nulls) a = with_holes(a, valid >> k);
-        _mm256_stream_pd(out + i + k, fill_four(a, load(w + i + k), share));
+        _mm256_stream_pd(out + i + k, fill_four(a, load(w + i + k), share, holes));
       }
     }
     _mm_sfence();
   }
   for (; i < rows; i += kWord) fill(i, std::min(kWord, rows - i));
+  return _mm256_movemask_pd(holes) != 0;
 }
 
 A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
                            const double* h, const double* w, double* out,
-                           int64_t out_stride) {
+                           int64_t out_stride, double* holes) {
   for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride) {
     const __m256d scale = all(w[i]);
     by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
-      store(out, j, cols, fill_four(a, scale, load(h + j)));
+      __m256d so_far = load(holes + j);
+      store(out, j, cols, fill_four(a, scale, load(h + j), so_far));
+      _mm256_storeu_pd(holes + j, so_far);
     });
   }
 }

@@ -22,11 +22,14 @@ struct PlaceIsa {
                          const double* h, double* sums, double* reach);
   double (*measure_columns)(const Column* x, int64_t rows, int64_t cols, const double* h,
                             double* sums, double* reach);
-  // out = x, or w h where x is missing; -0.0 becomes 0.0.
+  // out = x, or w h where x is missing; -0.0 becomes 0.0. `holes` become NaN in the
+  // columns that have a missing cell; they are padded, too.
   void (*fill_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                    const double* h, const double* w, double* out, int64_t out_stride);
-  // `stream`: out is not read soon, so it need not be in a cache.
-  void (*fill_column)(const Column& x, int64_t rows, double h, const double* w,
+                    const double* h, const double* w, double* out, int64_t out_stride,
+                    double* holes);
+  // The same of a column; true if it has a missing cell. `stream`: out is not read soon,
+  // so it need not be in a cache.
+  bool (*fill_column)(const Column& x, int64_t rows, double h, const double* w,
                       double* out, bool stream);
   // The divergence and Pearson's statistic of lines of n cells, rows or one column. The
   // fitted value of a cell is the number of its line times its own.
