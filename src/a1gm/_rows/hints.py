@@ -131,12 +131,7 @@ def warn_hints(
     """Warn about a frame by its first rows; ``others`` are not the table."""
     n = min(rows.n_rows, MOST_ROWS, max(64, HINT_CELLS // rows.n_cols))
     values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
-    first: dict[Any, Any] = {}
-    for column in choice.kinds or values:
-        if column in values:
-            first[column] = values[column]
-        elif column in others:
-            first[column] = others[column][:n].to_list()
+    first = values | {name: cells[:n].to_list() for name, cells in others.items()}
     for warning in hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked):
         warn_user(warning)
 

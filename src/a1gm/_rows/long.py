@@ -467,12 +467,12 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
 
 def _numbers_of(frame: Any, column: Any) -> Floats:
     """A column as float64, in place if it is one; NaN where it is missing."""
-    one = frame.get_column(column).to_frame().to_native()
-    rows = read_frame(one, "frame", EVERY_COLUMN)
-    if rows.cut is None:
-        ((values, mask, validity, *_),) = rows.parts
-        if values.dtype == np.float64 and mask is None and validity is None:
-            return values[:, 0]
+    import narwhals as nw
+
+    series = frame.get_column(column)
+    if series.dtype == nw.Float64:
+        return np.asarray(series.to_numpy())
+    rows = read_frame(series.to_frame().to_native(), "frame", EVERY_COLUMN)
     return rows.rows(slice(0, rows.n_rows))[:, 0]
 
 
