@@ -53,30 +53,37 @@ def in_order(frame) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
+def check_same(engine: str, X: np.ndarray) -> a1gm.RankOneFit:
+    """Compare answers with those in memory; return the fit."""
+    give, _ = ENGINES[engine]
+    table = long_table(X)
+    given = give(table)
+    memory, right = messages(lambda: a1gm.fit_long(table, KEYS, VALUE))
+    fit, told = messages(lambda: a1gm.fit_long(given, KEYS, VALUE))
+    assert told == right
+    assert fit.shape == memory.shape
+    assert list(fit.col_labels) == list(memory.col_labels)
+    same(fit.col_factor, memory.col_factor, FILLS)
+    same(fit.row_factor, memory.row_factor, FILLS)
+    same(fit.divergence, memory.divergence, FILLS)
+    assert in_order(quiet(fit.fill_long)) == in_order(quiet(memory.fill_long))
+    same(quiet(lambda: fit.predict(given)), memory.predict(table), FILLS)
+    return fit
+
+
 def test_answers_are_those_of_memory(engine, tmp_path):
     """Seen: a divergence of NaN, and "loaded or unpickled" of a fit just made."""
-    give, _ = ENGINES[engine]
     rng = np.random.default_rng(8)
     n = {"Spark": 0, "SQLFrame": 1}.get(engine, 4)
-    for X in (wide(5), APART, *(random_table(rng)[0] for _ in range(n))):
-        table = long_table(X)
-        given = give(table)
-        memory, right = messages(lambda: a1gm.fit_long(table, KEYS, VALUE))  # noqa: B023
-        fit, told = messages(lambda: a1gm.fit_long(given, KEYS, VALUE))  # noqa: B023
-        assert told == right
-        assert fit.shape == memory.shape
-        assert list(fit.col_labels) == list(memory.col_labels)
-        same(fit.col_factor, memory.col_factor, FILLS)
-        same(fit.row_factor, memory.row_factor, FILLS)
-        same(fit.divergence, memory.divergence, FILLS)
-        assert in_order(quiet(fit.fill_long)) == in_order(quiet(memory.fill_long))
-        same(quiet(lambda: fit.predict(given)), memory.predict(table), FILLS)  # noqa: B023
-        fit.save(tmp_path / "long.a1gm", overwrite=True)
-        again = a1gm.load(tmp_path / "long.a1gm")
-        same(quiet(lambda: again.predict(given)), memory.predict(table), FILLS)  # noqa: B023
-    table = long_table(wide(5))
+    for X in (APART, *(random_table(rng)[0] for _ in range(n))):
+        check_same(engine, X)
+    give, _ = ENGINES[engine]
+    fit, table = check_same(engine, wide(5)), long_table(wide(5))
+    fit.save(tmp_path / "long.a1gm")
+    again = a1gm.load(tmp_path / "long.a1gm")
+    same(again.predict(give(table)), fit.predict(table), FILLS)
+    mine = fit.uncertainty()
     right = a1gm.fit_long(table, KEYS, VALUE).uncertainty()
-    mine = a1gm.fit_long(give(table), KEYS, VALUE).uncertainty()
     same(mine.dispersion, right.dispersion, FILLS)
     same(mine.totals("column").se, right.totals("column").se, FILLS)
 
