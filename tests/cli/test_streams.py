@@ -8,9 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from support.commands import A1GM, CSV
 from support.commands import run_executable as run
+from support.suite import daily
 
 # FAULTS 49: interruptions and full disks
 
@@ -87,6 +90,53 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
     process.stderr.close()
     assert process.wait(timeout=30) == 0
     assert words == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize(
+    "words",
+    daily(
+        [
+            "--help",
+            "fit --help",
+            "--version",
+            "inspect x.csv",
+            "impute x.csv -o -",
+            "impute x.parquet -o -",
+            "impute large.csv -o -",
+            "scale seed.csv --row-totals r.csv --col-totals c.csv -o -",
+            "assess x.csv",
+            "assess x.csv --json",
+            "fit x.csv -o fitted --json",
+            "demo -o new",
+        ],
+        ["--help", "inspect x.csv", "impute large.csv -o -"],
+    ),
+)
+def test_a_full_standard_output(tmp_path, words):
+    X = np.outer(np.arange(1.0, 9.0), [1.0, 2.0, 3.0])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "seed.csv", index=False)
+    frame.iloc[1, 1] = np.nan
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    pd.concat([frame] * 5000).to_csv(tmp_path / "large.csv", index=False)
+    (tmp_path / "r.csv").write_text("".join(f"{x}\n" for x in X.sum(1)))
+    (tmp_path / "c.csv").write_text("a,36\nb,72\nc,108\n")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [A1GM, *words.split()],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "internal" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "standard output cannot be written: No space left on device." in last
 
 
 def test_streams(tmp_path):

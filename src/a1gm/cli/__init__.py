@@ -7,12 +7,13 @@ library when they run, so that ``a1gm --help`` answers at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 
 def main() -> None:
@@ -27,12 +28,34 @@ def main() -> None:
         _run_app()
     except KeyboardInterrupt:
         _leave(130)  # before a command began, which prints a message
+    except OSError as error:
+        if not is_full(error):
+            raise
+        drop_output()  # of help: commands print their own message
+        sys.stderr.write(f"a1gm: {FULL.format(error.strerror)}\n")
+        _leave(1)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
             _leave(0)  # the reader closed the pipe: rich and typer do the same
         if ended.code not in (None, 0):
             _leave(int(ended.code))
         raise
+
+
+#: What is said when nothing more can be written to standard output.
+FULL = "standard output cannot be written: {}."
+
+
+def is_full(error: Exception) -> TypeGuard[OSError]:
+    """Whether standard output takes no more; files are named in their errors."""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return False
+    return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def drop_output() -> None:
+    """Let the rest of standard output go nowhere, at the end of the process too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load_app() -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import traceback
 import warnings
@@ -15,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from a1gm._base.version import __version__
+from a1gm.cli import FULL, drop_output, is_full
 from a1gm.cli.options import Options, UsageError, command_style
 from a1gm.exceptions import (
     A1gmError,
@@ -139,7 +139,7 @@ def _run(body: Callable[[], None], options: Options) -> None:
         _stop(130, f"interrupted; {' '.join(notes)}", options)
     except BrokenPipeError:
         # The reader has seen enough; the interpreter must not complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         raise typer.Exit(0) from None
     except A1gmError as error:
         # A label may be one that was typed, or that of a row of the data.
@@ -157,6 +157,9 @@ def _run(body: Callable[[], None], options: Options) -> None:
     except typer.Exit:
         raise
     except Exception as error:  # noqa: BLE001 - a fault of ours: no traceback
+        if is_full(error):
+            drop_output()
+            _stop(1, FULL.format(error.strerror), options)
         text = f"internal error: {type(error).__name__}: {error}."
         _stop(1, f"{text} Run with --debug to see where.", options)
 
