@@ -64,7 +64,7 @@ def test_supports_values_and_proofs_of_random_tables():
     from attack.totals import judge
 
     seen = {judge(number) for number in range(150)}
-    assert seen == {"interior", "boundary", "impossible"}
+    assert seen == {"interior", "boundary", "impossible", "near", "refused"}
 
 
 def support_of(A, X, r, c, known):
@@ -242,6 +242,42 @@ def test_sums_of_decimals_are_decimals():
     assert s.table[0, 2] == 0.0
     with pytest.raises(TotalsError, match=r"Row 1 needs 0\.7;.* column 2, has 0\.69"):
         a1gm.scale(A, [0.3, 0.7], [0.1, 0.21, 0.69])
+
+
+@pytest.mark.parametrize("digits", range(1, 17))
+def test_totals_are_met_as_written(digits):
+    A, third = np.array([[1.0, 2.0]] * 3), round(1 / 3, digits)
+    s = scaled(A, [third] * 3, [0.5, 0.5])
+    unit = 10.0**-digits
+    np.testing.assert_allclose(s.table.sum(axis=1), third, rtol=1e-10, atol=unit)
+    np.testing.assert_allclose(s.table.sum(axis=0), 0.5, rtol=1e-10, atol=unit)
+    np.testing.assert_allclose(s.table, 1 / 6, rtol=1e-10, atol=unit)
+    assert s.converged
+    assert len(s.forced_zeros) == 0
+
+
+def test_sums_that_differ_by_more_than_what_was_written():
+    A = np.array([[1.0, 2.0]] * 3)
+    with pytest.warns(DataHintWarning, match=r"sum to 99\.9, .* to 100:"):
+        a1gm.scale(A, [33.3] * 3, [60.0, 40.0])
+    for third in (33, 33.1):  # whole numbers are exact
+        with pytest.raises(TotalsError, match="Correct them, or bring one side"):
+            a1gm.scale(A, [third] * 3, [60.0, 40.0])
+    with pytest.raises(TotalsError):  # cuts are exact
+        a1gm.scale(UPPER, [0.9, 0.1], [1.0, 0.1])
+
+
+@pytest.mark.parametrize("far", [1e20, 1e150, 1e-150, 1e-310])
+@pytest.mark.parametrize("seed", [UPPER, np.ones((2, 2))])
+def test_totals_too_far_apart_are_refused(far, seed):
+    for cols in ([far, 1.0], [far, 2.0]):
+        with pytest.raises(NotRepresentableError, match=r"total of (row|column) [01]"):
+            a1gm.scale(seed, [far, 1.0], cols)
+    with pytest.raises(NotRepresentableError):
+        a1gm.impute([[1.0, nan], [1.0, 1.0]], row_totals=[far, 2.0])
+    if far in (1e150, 1e-150):
+        with pytest.raises(NotRepresentableError, match="The seed, row 0"):
+            a1gm.scale(far * seed, [1, 1], [1, 1])
 
 
 def test_one_unit_of_two_to_the_45():
@@ -509,11 +545,6 @@ def test_rounding_keeps_totals(seed):
     assert not N[F == 0].any()
     near = np.abs(N - F).sum() - np.abs(np.rint(F) - F).sum()
     assert near <= 0.5 * (len(r) + len(c))
-
-
-def test_totals_whose_sum_is_no_float_are_refused():
-    with pytest.raises(NotRepresentableError, match="sum of the totals"):
-        a1gm.scale(np.ones((2, 2)), [1e308, 1e308])
 
 
 def test_rounding_a_seed_of_zeros():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +20,9 @@ from flint import arb, arb_mat
 from scipy.optimize import linprog
 
 import a1gm
-from a1gm.exceptions import DataHintWarning, TotalsError
+from a1gm.exceptions import DataHintWarning, NotRepresentableError, TotalsError
 
-KINDS = "integer", "decimal", "float"
+KINDS = "integer", "decimal", "float", "far"
 PLACES = "interior", "boundary", "any"
 
 
@@ -47,7 +48,38 @@ def random_problem(rng: np.random.Generator) -> tuple[Any, Any, Any, str, str]:
     if kind == "decimal":
         digits = int(rng.integers(1, 5))
         return seed, r / 10**digits, c / 10**digits, kind, place
+    if kind == "far":  # some totals beyond what float64 adds up
+        power = float(rng.choice([-320, -310, -200, -30, -16, 16, 30, 200, 290]))
+        r, c = r.astype(float), c.astype(float)
+        r[0], c[0] = r[0] * 10.0**power, c[0] * 10.0**power
+        return seed, r, c, kind, place
     return seed, r / 3.0, c / 3.0, kind, place
+
+
+def is_far(r: Any, c: Any) -> bool:
+    """Whether totals span more than float64 adds up, or are near its ends."""
+    totals = np.concatenate([r, c])
+    totals = totals[totals > 0]
+    if not len(totals):
+        return False
+    lost = totals.min() < 2.0**-53 * max(r.sum(), c.sum())
+    return bool(lost or totals.min() < 1e-140 or totals.max() > 1e140)
+
+
+def as_written(
+    R: list[Fraction], C: list[Fraction], totals: Any
+) -> tuple[list[Fraction], list[Fraction]]:
+    """Totals with one sum, if theirs differ by a unit of the last digit of each."""
+    written = (Decimal(repr(float(t))).normalize() for t in totals)
+    digits = max(-t.as_tuple().exponent for t in written)
+    off, n = sum(R) - sum(C), sum(t > 0 for t in [*R, *C])
+    unit = Fraction(1, 10 ** max(digits, 0))
+    if digits < 1 or not off or abs(off) > n * unit:
+        return R, C
+    part = off / n
+    if abs(part) >= min(t for t in [*R, *C] if t > 0):
+        return R, C
+    return [t - part * (t > 0) for t in R], [t + part * (t > 0) for t in C]
 
 
 def exact(totals: Any, kind: str) -> list[Fraction]:
@@ -128,7 +160,18 @@ def judge(number: int) -> str:
     """Try one table; raise AssertionError where the answer is wrong."""
     rng = np.random.default_rng(number)
     seed, r, c, kind, _ = random_problem(rng)
+    if is_far(r, c):
+        try:
+            a1gm.scale(seed, r, c)
+        except NotRepresentableError:
+            return "refused"
+        raise AssertionError("too far apart, and not refused")
+    if kind == "far":  # too far for a linear program
+        return "near"
     R, C = exact(r, kind), exact(c, kind)
+    is_off = sum(R) != sum(C)
+    if kind == "decimal":
+        R, C = as_written(R, C, [*r, *c])
     some = support(seed, R, C)
     try:
         with warnings.catch_warnings():
@@ -136,13 +179,17 @@ def judge(number: int) -> str:
             warnings.simplefilter("ignore", DataHintWarning)
             s = a1gm.scale(seed, r, c)
     except TotalsError as error:
-        assert some is None, "refused, but there is a table"
+        is_sure = not is_off or (seed > 0).all()
+        assert some is None or not is_sure, "refused, but there is a table"
         check_proof(error, seed, r, c)
         return "impossible"
     assert some is not None, "scaled, but there is no table"
     table = s.table
     assert np.array_equal(table > 0, some), "another support"
     assert np.array_equal((seed > 0) & ~some, _mask(s.forced_zeros, seed.shape))
+    r, c = (np.array([float(t) for t in side]) for side in (R, C))
+    if kind == "float":
+        r, c = r / 3, c / 3
     sums = zip((table.sum(axis=1), table.sum(axis=0)), (r, c), strict=True)
     gap = max(np.max(np.abs(a - b) / np.where(b > 0, b, 1)) for a, b in sums)
     assert gap <= 1e-10, f"certificate {gap}"

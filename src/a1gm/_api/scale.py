@@ -36,6 +36,8 @@ def scale(
     row_totals, col_totals : array, list, Series, dict or frame, optional
         The totals, by label where both have labels, otherwise in the order of the
         seed. NaN, None or absent: not known, and the row or column keeps factor 1.
+        Decimals may be rounded: sums of both sides that differ by at most a unit of the
+        last decimal for each total are met as written.
     known : table like the seed, optional
         Cells that are known, and stay as they are; NaN for the others.
     tol : float, optional
@@ -54,13 +56,16 @@ def scale(
     TotalsError
         No table has these totals. The message names rows that need more than the only
         columns they can use have, or the reverse, and the fields of the error prove it.
+    NotRepresentableError
+        Totals are too far apart, or too large or small, for float64.
     LabelError
         A total is that of a row or column that the seed does not have.
 
     Warns
     -----
     DataHintWarning
-        The totals force cells to 0 that the seed allows.
+        The totals force cells to 0 that the seed allows; the sums of the totals differ
+        by their rounding.
     ConvergenceWarning
         ``max_iter`` ended before the certificate was within ``tol``.
 

@@ -123,13 +123,19 @@ class ScaledTable(Certified):
     # ------------------------------------------------------------------ how it stands
     @cached_property
     def certificate(self) -> float:
-        """Largest relative mismatch of a total, by the sums of the cells."""
+        """Largest relative mismatch of a total, by the sums of the cells.
+
+        Where the sums of both sides differ by the rounding of the totals when they were
+        written, what is less than a unit of the last digit is none.
+        """
         *places, known = self._known_cells
         gaps = [0.0]
         for totals, sums, at in zip(
             (self.row_totals, self.col_totals), self._sums, places, strict=True
         ):
             off = np.abs(sums + weighted_counts(at, known, len(sums)) - totals)
+            if self._scaled.written_off:
+                off = np.maximum(off - self._scaled.written_off, 0.0)
             off /= np.where(totals > 0.0, totals, 1.0)
             gaps.append(float(off[~np.isnan(totals)].max(initial=0.0)))
         return max(gaps) if max(gaps) < math.inf else math.inf

@@ -7,13 +7,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from a1gm._base.float_range import check_range
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.messages import text_of_budget
 from a1gm._fit.place import Fills, Placed
 from a1gm._fit.scaled import ScaledTable
-from a1gm._rows.labels import Names
+from a1gm._rows.labels import Names, label_at
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import check_values
 from a1gm._rows.seed import (
@@ -27,6 +28,7 @@ from a1gm._solve.totals import NoTableError, scale_seed, sides_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataHintWarning,
+    NotRepresentableError,
     Option,
     ParameterError,
     See,
@@ -37,6 +39,8 @@ from a1gm.exceptions import (
 #: Those of the rows and of the columns; NaN where they are not known.
 Totals: TypeAlias = tuple[Floats, Floats]
 MOST_ITERATIONS = 1000
+ROUNDED = 1e-8  # relative: sums of totals that differ by less do so by computing
+LEAST_SHARE = 2.0**-53  # of a total in the sum of all
 # By what is scaled.
 _KNOWN = {"seed": "known cells", "fill": "observed cells"}
 _REMEDY = {
@@ -47,10 +51,30 @@ _REMEDY = {
 
 def totals_of(rows: AnyRows, row_totals: Any, col_totals: Any, name: str) -> Totals:
     """Totals of the rows and columns of a table that messages call ``name``."""
-    return (
-        read_totals(row_totals, "row", rows.row_labels, rows.n_rows, name),
-        read_totals(col_totals, "column", rows.col_labels, rows.n_cols, name),
-    )
+    of_rows = read_totals(row_totals, "row", rows.row_labels, rows.n_rows, name)
+    of_cols = read_totals(col_totals, "column", rows.col_labels, rows.n_cols, name)
+    with np.errstate(over="ignore"):
+        largest = max(np.nansum(of_rows), np.nansum(of_cols))
+    for side, labels, totals in (
+        ("row", rows.row_labels, of_rows),
+        ("column", rows.col_labels, of_cols),
+    ):
+        _check_sizes(totals, largest, side, labels)
+    return of_rows, of_cols
+
+
+def _check_sizes(totals: Floats, largest: float, side: str, labels: Any) -> None:
+    """Raise for a total that float64 does not see beside the ``largest`` sum."""
+    name = partial(_total_of, side, labels)
+    check_range(totals, name)
+    is_lost = (totals > 0.0) & (totals < LEAST_SHARE * largest)
+    if is_lost.any():
+        at = int(is_lost.argmax())
+        raise NotRepresentableError(
+            f"{name(at)} is {totals[at]:.3g}, which float64 loses in a sum of "
+            f"{largest:.3g}.",
+            advice="Scale the rows and columns with such small totals by themselves.",
+        )
 
 
 def check_plain_fills(round: Any, interval: float | None = None) -> None:
@@ -65,6 +89,10 @@ def check_plain_fills(round: Any, interval: float | None = None) -> None:
             Option("known"),
             ", and round the result.",
         )
+
+
+def _total_of(side: str, labels: Any, at: int) -> str:
+    return f"The total of {side} {label_at(labels, at)}"
 
 
 def fills_to_totals(
@@ -191,6 +219,13 @@ def _warn(result: ScaledTable, names: Names, of: str) -> None:
                 See("s.forced_zeros"),
                 ".",
             )
+        )
+    r, c = (float(np.nansum(t)) for t in (result.row_totals, result.col_totals))
+    if result._scaled.written_off and abs(r - c) > ROUNDED * max(r, c):
+        warn_user(
+            f"The row totals sum to {r:.15g}, the column totals to {c:.15g}: taken for "
+            "totals that were rounded. Each is met to a unit of its last decimal.",
+            DataHintWarning,
         )
     if text := text_of_budget("scaling", result):
         warn_user(ConvergenceWarning(*text))

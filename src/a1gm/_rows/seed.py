@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import check_range
 from a1gm._base.types import Absent, Floats, Ints
 from a1gm._rows.columns import BY_RULE, ColumnOptions, columns_like
 from a1gm._rows.frames import open_frame
-from a1gm._rows.labels import check_same_labels
+from a1gm._rows.labels import check_same_labels, label_at
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.rows import check_values
 from a1gm._rows.sparse import SparseRows
@@ -51,7 +53,18 @@ def read_seed(seed: Any, data: Any = None) -> tuple[AnyRows, Any]:
         except DataError as error:
             zero = "A seed must be finite and >= 0; 0 is for a cell that must be 0."
             raise error.advised(zero) from None
+    for axis, side, labels in (
+        (1, "row", rows.row_labels),
+        (0, "column", rows.col_labels),
+    ):
+        with np.errstate(over="ignore"):
+            sums = np.asarray(A.sum(axis=axis, dtype=np.float64)).ravel()
+        check_range(sums, partial(_line_of_seed, side, labels))
     return rows, A
+
+
+def _line_of_seed(side: str, labels: Any, at: int) -> str:
+    return f"The seed, {side} {label_at(labels, at)}"
 
 
 def matrix_of(rows: AnyRows) -> Any:

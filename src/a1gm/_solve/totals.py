@@ -8,7 +8,8 @@ margins alone prove that there is such a table, in one component.
 
 What is possible is decided in whole numbers: 0.1 + 0.2 against 0.3 decides between a
 table that exists and one that does not. Totals that are decimals are counted in their
-last digit; others may be off by their rounding.
+last digit; others may be off by their rounding. Sums that differ by at most a unit of
+the last digit for each total are those of totals that were rounded when written.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from a1gm._solve.cell_error import SETTLED, Network, Solve, free_columns
 from a1gm._solve.dispatch import solve
 from a1gm._solve.scaling import precision_for
 from a1gm._solve.transport import cuts, transport
-from a1gm.exceptions import NotRepresentableError
 
 DECIMAL, MOST_DECIMAL, MOST_DIGITS = 1e-14, 1e12, 25
 MOST_WHOLE, MOST_UNITS = 2.0**53, 2.0**61
 ROUNDED = 2.0**-46  # relative: what the sum of a line of a table may be off by
 SCALED = 1e-10  # the same, where cells are known: they may have been scaled
+WRITTEN = 1e-12  # relative: the last digit of totals that are not decimals
 GROUND = 999.0  # times all totals, besides units: flows where no total is known
 ROUNDS, SAME = 8, 1e-14
 PATIENCE = 400  # sweeps: listing the cells of a seed for Newton costs as much
@@ -95,13 +96,7 @@ def sides_of(totals: tuple[Floats, Floats], known: Cells) -> tuple[Side, Side]:
     *places, x = known
     values = np.concatenate([*totals, x])
     values = values[values > 0.0]
-    with np.errstate(over="ignore"):
-        size = 4.0 * float(values.sum())
-    if not math.isfinite(size):
-        raise NotRepresentableError(
-            "The sum of the totals is outside the range of float64 (up to about "
-            "1e308). Divide the totals by a power of ten."
-        )
+    size = 4.0 * float(values.sum())
     per = _units_of_decimals(values)
     is_exact = size * per < MOST_UNITS
     if not is_exact:
@@ -158,6 +153,7 @@ class Scaled:
     step: float
     solver: Solver
     n_iter: int
+    written_off: float = 0.0  # from each total, so that the sums of both sides agree
 
 
 def scale_seed(A: Any, rows: Side, cols: Side, *, tol: float, max_iter: int) -> Scaled:
@@ -169,6 +165,7 @@ def scale_seed(A: Any, rows: Side, cols: Side, *, tol: float, max_iter: int) -> 
     """
     problem = _Problem.of(A, rows, cols)
     found = problem.scaled(None, tol, max_iter)
+    found.written_off = problem.written_off
     for _ in range(ROUNDS if rows.is_open and cols.is_open else 0):
         ratio = found.w[-1] * found.h[-1]
         through = ratio * problem.A[-1, -1]
@@ -207,6 +204,23 @@ def _free_scale(found: Scaled, rows: Side, cols: Side) -> Floats:
     return scale
 
 
+def _write_off(rows: Side, cols: Side, off: int) -> float:
+    """Take what the sums of two sides differ by from all totals, in equal parts.
+
+    Returns the part; 0 where it is more than a unit of the last written decimal.
+    """
+    is_whole = rows.is_exact and rows.per == 1.0
+    units = np.concatenate([rows.units, cols.units])
+    units = units[units > 0]
+    part = abs(off) / len(units)
+    last = 1.0 if rows.is_exact else WRITTEN * units.max()
+    if is_whole or part > last or part >= units.min():
+        return 0.0
+    for side, share in ((rows, -off), (cols, off)):
+        side.needs[side.units > 0] += share / len(units) / side.per
+    return part / rows.per
+
+
 @dataclass
 class _Problem:
     """A seed with all totals; lines without one are joined into the last."""
@@ -215,6 +229,7 @@ class _Problem:
     rows: Side
     cols: Side
     ground: float = 0.0  # what flows where the joined lines meet, besides units
+    written_off: float = 0.0
     X: Cells | None = None
 
     @classmethod
@@ -229,10 +244,14 @@ class _Problem:
         off = sums[0] - sums[1]
         if abs(off) <= rows.error.sum() + cols.error.sum():
             off = 0
+        written_off = 0.0
+        if off and not rows.is_open and not cols.is_open:
+            written_off = _write_off(rows, cols, off)
+            off = 0 if written_off else off
         if (off > 0 and not cols.is_open) or (off < 0 and not rows.is_open):
             raise NoTableError("sum", rows, cols, every, every)
         if not rows.is_open and not cols.is_open:
-            return cls(A, rows, cols)
+            return cls(A, rows, cols, written_off=written_off)
         from scipy.sparse import coo_array, csr_array
 
         more, ground = [max(-off, 0), max(off, 0)], 0.0
@@ -326,6 +345,8 @@ class _Problem:
         rows, cols = self.rows, self.cols
         if len(i) == self.A.shape[0] * self.A.shape[1]:
             return i, j, rows.needs[i] / rows.needs.sum() * cols.needs[j]
+        if self.written_off:  # no cut of such totals proves anything
+            raise NoTableError("sum", rows, cols, slice(None), slice(None))
         cells, *left = transport(i, j, rows.units, cols.units)
         if any(part.any() for part in left):
             self._check_cuts(i, j, cells, *left)
