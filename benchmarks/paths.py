@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from engine import Report, at_random, with_patterns
-from measuring import fastest, machine, markdown, write_csv
+from measuring import fastest, machine, markdown, one_trial, write_csv
 
 import a1gm
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
@@ -129,6 +129,28 @@ def fits(report: Report) -> None:
     ):
         times = fastest({"a1gm": lambda X=X: a1gm.fit(X), "sum": X.sum}, BUDGET)
         report.add(work, times["a1gm"], "X.sum()", times["sum"], limit)
+
+
+def zeros(report: Report) -> None:
+    """A row or a column of zeros, as paid triangles have them."""
+    rng = np.random.default_rng(0)
+    triangle = rng.poisson(200.0, (10, 10)) + 1.0
+    triangle[np.add(*np.indices((10, 10))) > 9] = np.nan
+    spread = np.where(rng.random((30, 12)) < 0.1, np.nan, rng.poisson(20.0, (30, 12)))
+    spread += 1.0
+    for name, X in (("triangle 10 x 10", triangle), ("30 x 12, 10 % holes", spread)):
+        row, column = X.copy(), X.copy()
+        row[4] *= 0.0
+        column[:, 4] *= 0.0
+        for what, zeroed in (("row", row), ("column", column)):
+            for work in (a1gm.fit, a1gm.impute):
+                label = f"{work.__name__}, a {what} of zeros, {name}"
+                trials = [
+                    [one_trial(functools.partial(work, table)) for table in (zeroed, X)]
+                    for _ in range(5)
+                ]
+                seconds, usual = np.min(trials, axis=0)
+                report.add(label, seconds, "the same without", usual, 3.0)
 
 
 def weights(report: Report) -> None:
@@ -369,6 +391,7 @@ ROWS = {
     "frames": frames,
     "pieces": pieces,
     "fits": fits,
+    "zeros": zeros,
     "weights": weights,
     "sparse": sparse,
     "text": text_file,

@@ -197,7 +197,7 @@ class UndeterminedError(DataError):
 
 
 class NotRepresentableError(DataError):
-    """A factor or a fill is outside the range of float64."""
+    """A sum, a factor or a fill, or its square, is outside the range of float64."""
 
 
 class TotalsError(DataError):

@@ -140,17 +140,6 @@ def test_a_limit_that_is_none_is_refused(bad) -> None:
     assert PatternTable(max_bytes=1e6).update(np.ones((2, 3))).n_rows == 2
 
 
-def test_scales_of_pieces_are_reconciled() -> None:
-    X = gamma_table(300)
-    X[:100] *= 1e305
-    table = count(X, 6)
-    fit, whole = table.solve(), a1gm.fit(X)
-    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
-    np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=1e-11)
-    again = PatternTable.from_bytes(table.to_bytes()).solve()
-    assert np.array_equal(again.row_factor, fit.row_factor)
-
-
 def test_only_tables_are_merged() -> None:
     with pytest.raises(ParameterError, match="takes a PatternTable, got NoneType"):
         PatternTable().merge(None)  # type: ignore[arg-type]

@@ -43,11 +43,14 @@ def judge(name: str, seed: int) -> Verdict:
             answers = Answers(case, fit)
         except A1gmError as error:
             words = f"{type(error).__name__}: {error}"
-            if about.ordinary and not case.signed:
+            needless = has_answer(case, signed)
+            if (about.ordinary and not case.signed) or (about.strict and needless):
                 return Verdict(WRONG, words)
-            return Verdict(ANNOUNCED, words, needless=has_answer(case, signed))
+            return Verdict(ANNOUNCED, words, needless=needless)
         except Exception as error:  # noqa: BLE001
             return Verdict(WRONG, f"raw {type(error).__name__}: {error}")
+    if case.V is None and not is_in_range(case):
+        return Verdict(WRONG, "sums beyond the limits are fitted")
     raw = [w for w in caught if not issubclass(w.category, a1gm.exceptions.A1gmWarning)]
     if raw:
         return Verdict(WRONG, f"raw warning: {raw[0].message}")
@@ -59,7 +62,38 @@ def judge(name: str, seed: int) -> Verdict:
         if signed and has_margins(case, answers):
             return Verdict(RIGHT)  # sums of any sign: they are the truth
         return Verdict(UNKNOWN, str(error))
+    if about.strict and not has_scatter(case, fit, truth):
+        return Verdict(WRONG, "Pearson's statistic")
     return compare(case, answers, truth, told=bool(told), ordinary=about.ordinary)
+
+
+def is_in_range(case: Case) -> bool:
+    """Whether cells and sums, and weights, are those that are fitted."""
+    used = ~np.isnan(case.X)
+    if case.V is not None:
+        used &= case.V > 0.0
+    with np.errstate(all="ignore"):
+        cells = np.where(used, case.X if case.V is None else case.X * case.V, 0.0)
+        sums = [np.abs(cells.sum(axis=k)) for k in (0, 1)]
+    sizes = np.concatenate([*sums, np.abs(cells[np.abs(cells) > 1.0])])
+    if case.V is not None:
+        lost = used & (case.X > 0.0) & (cells < LEAST)
+        sizes = np.concatenate([sizes, case.V[used], cells[lost]])
+        if lost.any():
+            return False
+    return bool(((sizes == 0.0) | ((sizes >= 1e-140) & (sizes <= 1e140))).all())
+
+
+def has_scatter(case: Case, fit, true: Truth) -> bool:
+    """Whether Pearson's statistic is that of the true cells."""
+    if case.way in ("pieces", "sparse", "disk"):
+        return True
+    found = fit.uncertainty("poisson").pearson_chi2
+    cells = true.cells.astype(np.longdouble)
+    known = ~np.isnan(case.X) & (cells > 0.0)
+    chi2 = float((((case.X - cells) ** 2 / cells)[known]).sum())
+    total = float(np.nansum(case.X))
+    return abs(found - chi2) <= 1e-7 * chi2 + 1e-14 * total
 
 
 def has_margins(case: Case, answers: Answers) -> bool:
@@ -199,6 +233,8 @@ def has_answer(case: Case, signed: bool) -> bool:
     Column factors sum to 1. A positive cell that is fitted by less than the smallest
     float64 has no divergence.
     """
+    if not is_in_range(case):
+        return False
     try:
         true = truth_of(case.X, case.V, None, signed=signed, exact=True)
     except NoTruth:

@@ -30,6 +30,7 @@ class Kind:
     share: float = 1.0  # of the tables of a run
     ordinary: bool = False  # no warning may be given
     exact: bool = False  # never judged in long double
+    strict: bool = False  # whatever has an answer gets it, with its scatter
 
 
 @dataclass
@@ -269,6 +270,14 @@ def span_120(rng):
 @kind(exact=True)
 def span_300(rng):
     return Case(stretched(rng, any_pattern(rng), 300.0))
+
+
+@kind(exact=True, strict=True)
+def near_limits(rng):
+    """Ordinary tables of numbers near 1e140 or 1e-140, or beyond."""
+    X = any_pattern(rng)
+    size = 10.0 ** rng.uniform(130.0, 150.0)
+    return Case(X * (size if rng.random() < 0.5 else 1.0 / size))
 
 
 @kind(exact=True)

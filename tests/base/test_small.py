@@ -12,7 +12,6 @@ from a1gm._base.float_range import (
     check_rows,
     keeps_digits,
     product,
-    shifted,
 )
 from a1gm._base.words import counted, did_you_mean, first_place, listed
 from a1gm.exceptions import NotRepresentableError
@@ -37,13 +36,6 @@ def test_numbers_without_a_square_are_refused_by_name():
 def test_numbers_with_all_their_digits():
     x = np.array([0.0, np.nan, 1e-300, 1e300, 1e-310, np.inf])
     assert keeps_digits(x).tolist() == [True] * 4 + [False] * 2
-
-
-def test_sums_are_shifted_whole_or_not_at_all():
-    np.testing.assert_array_equal(shifted(np.array([3.0, 0.0]), -2), [0.75, 0.0])
-    for lost, by in ((1e-300, -200), (1e300, 200)):
-        with pytest.raises(NotRepresentableError, match="no power of two"):
-            shifted(np.array([lost]), by)
 
 
 def test_a_row_without_a_factor_is_named():

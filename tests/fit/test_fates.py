@@ -89,9 +89,11 @@ def test_blocks_of_rows_in_files_are_numbered_where_they_are_looked_at(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit, lazy = a1gm.fit(X), a1gm.fit_file(tmp_path / "a.parquet")
-    assert fit.row_block.tolist() == [-1, 0, 1, 2, 3, 2, 1, 4]
+    assert fit.row_block.tolist() == [-1, -1, 0, 1, -1, 1, 0, -1]
+    assert fit.col_block.tolist() == [1, 1, 0, 0, -1]
+    assert fit.n_blocks == 2
     assert lazy.row_block[:].tolist() == fit.row_block.tolist()
     assert [lazy.row_block[k] for k in range(8)] == fit.row_block.tolist()
     assert lazy.row_block[2:7].tolist() == fit.row_block[2:7].tolist()
-    assert lazy.row_block[[7, 0]].tolist() == [4, -1]
+    assert lazy.row_block[[3, 0]].tolist() == [1, -1]
     assert lazy.col_block.tolist() == fit.col_block.tolist()

@@ -190,9 +190,20 @@ def test_fates_by_label():
 def test_blocks_count_from_zero_in_order_of_first_rows():
     X = np.array([[0.0, nan, nan], [nan, 1.0, nan], [nan, nan, 2.0], [nan, 3.0, nan]])
     fit = a1gm.fit(X)
-    assert fit.row_block.tolist() == [0, 1, 2, 1]
-    assert fit.col_block.tolist() == [3, 1, 2]
-    assert fit.n_blocks == 2  # blocks with data
+    assert fit.row_block.tolist() == [-1, 0, 1, 0]
+    assert fit.col_block.tolist() == [-1, 0, 1]
+    assert fit.n_blocks == 2
+
+
+def test_rows_and_columns_of_zeros_are_in_no_block():
+    fit = a1gm.fit(np.array([[0.0, 0.0], [1.0, 2.0]]))
+    assert fit.row_block.tolist() == [-1, 0]
+    assert fit.n_blocks == 1
+    fit = a1gm.fit(np.array([[0.0, 0.0, nan], [1.0, 2.0, 0.0]]))
+    assert fit.row_block.tolist() == [-1, 0]
+    assert fit.col_block.tolist() == [0, 0, -1]
+    assert fit.fate(0, 2) == "zero"
+    assert fit.n_undetermined == 0
 
 
 # ------------------------------------------------------------------- appearance

@@ -573,7 +573,6 @@ PARTS: dict[str, Callable[[Header, Arrays], None]] = {
     "columns of 2^62": content(n_columns=2**62),
     "rows of 2^62": content(n_rows=2**62 - 1),
     "keys that nest": content(pieces=[[[{}]]]),
-    "exponent of 2^40": patterns(exponent=2**40),
     "columns of 2^40": patterns(n_cols=2**40),
 }
 

@@ -123,7 +123,7 @@ quiet = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 
 @quiet
 @pytest.mark.parametrize(
-    ("scale", "weight"), [(1e150, 1e150), (1e-150, 1e-150), (1, 1e-300)]
+    ("scale", "weight"), [(1e65, 1e65), (1e-65, 1e-65), (1, 1e-139)]
 )
 def test_weights_of_any_size_place_rows(scale, weight):
     V = np.full(TWO.shape, weight)

@@ -44,10 +44,10 @@ def test_a_pass_is_interrupted(stopped_after, holes, n_threads):
     rng = np.random.default_rng(0)
     row = np.where(rng.random((1, 20_000)) < holes, np.nan, 1.0)
     part = (np.broadcast_to(row, (400_000, 20_000)), None, None, 0)  # seconds long
-    observe = partial(kernel.observe, [part], n_threads, 1.0, 1 << 20, False)
+    observe = partial(kernel.observe, [part], n_threads, 1 << 20, False)
     assert stopped_after(0.1, observe) < 1.0
     few = (part[0][:100], *part[1:])  # the next call is not stopped
-    row_sums, *_ = kernel.observe([few], n_threads, 1.0, 1 << 20, False)
+    row_sums, *_ = kernel.observe([few], n_threads, 1 << 20, False)
     np.testing.assert_array_equal(row_sums, np.full(100, np.nansum(row)))
 
 

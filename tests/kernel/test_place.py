@@ -75,7 +75,7 @@ def assert_same(parts, h, *, targets=targets_like, threads=1):
     assert ours == pytest.approx((off * (off / fitted)).sum(), rel=1e-11)
     assert factors == pytest.approx(np.nansum(w), rel=1e-11)
     lines = (np.arange(len(X)) % 3).astype(np.int32)
-    args = parts, np.nansum(X, axis=1), lines, 4, 1.0, threads
+    args = parts, np.nansum(X, axis=1), lines, 4, threads
     ours, theirs = native.square_sums(*args), reference.square_sums(*args)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     assert not ours[3].any()
@@ -263,9 +263,20 @@ def test_cells_without_a_positive_fit_have_no_part_in_pearson():
         ([[1, -1], [1, 1]], [[nan, nan], [0.5, 0.5]]),  # a row without a positive sum
     ],
 )
-@pytest.mark.parametrize("scale", [1.0, 0.25])
-def test_squares_are_their_definition(kernel, X, expected, scale):
+def test_squares_are_their_definition(kernel, X, expected):
     X = np.array(X, float)
-    lines, sums = np.arange(len(X), dtype=np.int32) % 2, scale * np.nansum(X, axis=1)
-    found = kernel.square_sums([part(X)], sums, lines, 2, scale, 1)
-    np.testing.assert_allclose(found, scale * np.array(expected), rtol=1e-15)
+    lines, sums = np.arange(len(X), dtype=np.int32) % 2, np.nansum(X, axis=1)
+    found = kernel.square_sums([part(X)], sums, lines, 2, 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_of_factor_0_hold_zeros_or_the_rows_are_declined(order):
+    X = np.array([[2.0, 0.0, nan], [nan, 0.0, 3.0], [1.0, nan, 1.0]], order=order)
+    parts = [part(X)] if order == "C" else [part(X[:, [j]]) for j in range(3)]
+    h = np.array([0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(native.row_factors(parts, h, False, 1), [4, 6, 2])
+    X[1, 1] = 1e-9  # held by a column of zeros
+    parts = [part(X)] if order == "C" else [part(X[:, [j]]) for j in range(3)]
+    assert native.row_factors(parts, h, False, 1) is None
+    assert native.row_factors(parts, h, True, 1) is not None

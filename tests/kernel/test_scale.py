@@ -46,7 +46,7 @@ def test_solve_bits_of_wide_tables(m, n_threads):
     bits, sums = pack_bits(~np.isnan(X)), np.nan_to_num(X)
     margins = sums.sum(axis=1), sums.sum(axis=0)
     found = native.solve_bits(bits, None, *margins, 1e-10, 60, n_threads)
-    w, scale, h, n_iter, _, gap, _ = found
+    w, scale, h, n_iter, _, gap, *_ = found
     fitted = np.where(np.isnan(X), 0.0, np.outer(w, h))
     np.testing.assert_allclose(fitted.sum(axis=1), margins[0], rtol=1e-10)
     np.testing.assert_allclose(fitted.sum(axis=0), margins[1], rtol=1e-9)
@@ -91,12 +91,13 @@ def test_solve_plain_tables(X):
     found = native.solve_plain(keys, sums, 1e-12, 500, 500)
     if found is None:  # zeros, several blocks, or slow to scale
         return
-    w, _, h, _, _, gap, step = found
+    w, _, h, _, _, gap, step, is_whole = found
     fitted = np.where(unpack_bits(keys, X.shape[1]), np.outer(w, h), 0.0)
     np.testing.assert_allclose(fitted.sum(axis=1), sums.sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(fitted.sum(axis=0), sums.sum(axis=0), rtol=1e-9)
     assert gap <= 1e-12
     assert step <= 5e-9
+    assert is_whole == (w.all() and h.all())
 
 
 @given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 99), st.booleans())
@@ -107,7 +108,7 @@ def test_solve_nested_tables(n, m, seed, is_plain):
     X[order >= reach[:, None]] = np.nan
     values = X if is_plain else np.asfortranarray(X.astype(np.float32))
     bits, col_sums = pack_bits(~np.isnan(X)), np.nansum(values, axis=0, dtype=float)
-    got = native.solve_nested(bits, [part(values)], col_sums, 1.0, 2)
+    got = native.solve_nested(bits, [part(values)], col_sums, 2)
     assert (got is None) == (reach.max() == 0)
     if got is None:
         return
@@ -121,4 +122,4 @@ def test_solve_nested_tables(n, m, seed, is_plain):
 def test_solve_nested_leaves_other_tables_alone():
     X = np.where(np.eye(4, dtype=bool), 1.0, np.nan)
     bits = pack_bits(~np.isnan(X))
-    assert native.solve_nested(bits, [part(X)], np.ones(4), 1.0, 1) is None
+    assert native.solve_nested(bits, [part(X)], np.ones(4), 1) is None

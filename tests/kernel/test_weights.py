@@ -150,12 +150,6 @@ def test_what_cannot_be_used_is_told(bad):
         assert found[5] == np.isnan(bad)
 
 
-def test_ranges_that_float64_does_not_have_are_infinite():
-    X = np.array([[1e200, 2e200], [np.nan, 3e200]])
-    V = np.array([[1e200, 1.0], [1.0, 1e-10]])
-    assert native.observe_weighted([part(X)], [part(V)], 1, 99)[4][1] == np.inf
-
-
 @pytest.mark.parametrize("n_cols", [1, 2, 3, 4, 5, 7, 20, 63, 64, 65, 67, 130])
 @pytest.mark.parametrize("n_rows", [1, 2, 5, 33])
 def test_products(n_rows, n_cols):

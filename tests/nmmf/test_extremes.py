@@ -50,7 +50,7 @@ def three_tables(holes=0.25):
 
 
 # ------------------------------------------------------------------------- weights
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("scale", [1e-90, 1.0, 1e90])
 def test_opposite_weights(scale):
     X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 5.0]])
     Z = np.array([[1.0], [4.0]])
@@ -172,7 +172,7 @@ def test_a_placed_row_with_data_in_columns_of_factor_0_only_is_unknown():
 
 # ----------------------------------------------------------------------- new rows
 def test_new_rows_whose_factor_is_no_float_are_refused():
-    model = a1gm.RankOneNMMF().fit(np.full((2, 2), 1e-300))
+    model = a1gm.RankOneNMMF().fit(np.full((2, 2), 1e-139))
     with pytest.raises(NotRepresentableError, match="row 1"):
         model.transform([[1e-300, 1e-300], [1e300, 1e300]])
 

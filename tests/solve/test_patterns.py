@@ -40,7 +40,7 @@ def fit_and_listen(X: np.ndarray, **options: object):
     "X",
     [
         *(np.zeros(shape) for shape in ((1, 1), (3, 2), (1, 5), (200, 70))),
-        *(np.array([[cell]]) for cell in (3.5, 1e300, 5e-324)),
+        *(np.array([[cell]]) for cell in (3.5, 1e140, 1e-140)),
     ],
 )
 def test_tables_of_zeros_or_one_cell(X):

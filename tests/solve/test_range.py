@@ -1,10 +1,10 @@
-"""Tables at the ends of float64: the right answer, or a named refusal."""
+"""Tables at the ends of float64: the right answer, or one refusal by name."""
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +17,10 @@ from a1gm.exceptions import NotRepresentableError
 
 nan = np.nan
 pytestmark = quiet
+HOLED = np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, nan, 1.5]])
 
 
-@given(tables(max_rows=6, max_cols=6), st.sampled_from([-1000, -900, 900, 960]))
+@given(tables(max_rows=6, max_cols=6), st.sampled_from([-400, -300, 300, 400]))
 def test_powers_of_two_scale_the_fit(X, power):
     one, other = a1gm.fit(X), a1gm.fit(np.ldexp(X, power))
     rows = np.ldexp(other.row_factor, -power)
@@ -30,18 +31,79 @@ def test_powers_of_two_scale_the_fit(X, power):
     assert other.certificate <= 1e-10
 
 
+def fit_in_pieces(X):
+    table = a1gm.PatternTable()
+    for row in X:
+        table.update(row[None])
+    return table.solve()
+
+
+def fit_sparse(X):
+    i, j = np.nonzero(~np.isnan(X))
+    return a1gm.fit(csr_array((X[i, j], (i, j)), X.shape), absent="missing")
+
+
+WAYS = {
+    "array": a1gm.fit,
+    "weights": lambda X: a1gm.fit(X, weights=np.ones_like(X)),
+    "exposure": lambda X: a1gm.fit(X, exposure=np.ones_like(X)),
+    "frame": lambda X: a1gm.fit(pl.DataFrame(X, nan_to_null=True)),
+    "pieces": fit_in_pieces,
+    "sparse": fit_sparse,
+}
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+@each_way
+@pytest.mark.parametrize("size", [1e-310, 1e-165, 1e-141, 1e140, 1e155, 1e300])
+def test_tables_beyond_the_limits_are_refused(way, size):
+    with pytest.raises(NotRepresentableError, match="power of ten"):
+        WAYS[way](size * HOLED)
+
+
+@each_way
+@pytest.mark.parametrize("size", [1e-140, 9e138])
+def test_tables_within_the_limits_are_fitted(way, size):
+    expected = a1gm.fit(HOLED)
+    fit = WAYS[way](size * HOLED)
+    np.testing.assert_allclose(fit.col_factor, expected.col_factor, rtol=1e-9)
+    divergence = fit.divergence_of(size * HOLED) if way == "pieces" else fit.divergence
+    assert divergence / size == pytest.approx(expected.divergence, rel=1e-9)
+
+
+@each_way
+def test_a_small_column_is_refused_by_name(way):
+    with pytest.raises(NotRepresentableError, match="power of ten") as error:
+        WAYS[way](HOLED * [1.0, 1e-150, 1.0])
+    assert error.value.where == ("Column 'column_1'" if way == "frame" else "Column 1")
+    assert error.value.column == 1
+
+
+def test_rows_and_columns_are_refused_by_their_labels():
+    frame = pd.DataFrame(HOLED, ["x", "y", "z"], ["a", "b", "c"])
+    for table, where in (
+        (frame * [1, 1, 1e-150], "Column 'c'"),
+        (frame * 1e-150, "Row 'x'"),
+    ):
+        with pytest.raises(NotRepresentableError) as error:
+            a1gm.fit(table)
+        assert error.value.where == where
+    with pytest.raises(NotRepresentableError) as error:
+        a1gm.fit(frame * 1e150)
+    assert error.value.where == "X['x', 'a']"
+
+
 RIGHT = {
-    "rows far apart": [[1e-200, 1e-200, nan], [1e-200, nan, nan], [nan, nan, 1e60]],
-    "columns far apart": [[1e-60, 1e200], [1e200, 1e200]],
-    "a small row beside a large leaf": [[1e-300, 1e-300], [1e300, nan]],
-    "cells far apart in one row": [[1e-100, 1e200], [1e-100, nan], [nan, 1e200]],
-    "subnormal": [[5e-324, 1e-323, nan], [nan, 1.5e-323, 5e-324]],
+    "rows far apart": [[1e-100, 1e-100, nan], [1e-100, nan, nan], [nan, nan, 1e60]],
+    "columns far apart": [[1e-60, 1e100], [1e100, 1e100]],
+    "a small row beside a large leaf": [[1e-139, 1e-139], [1e139, nan]],
+    "cells far apart in one row": [[1e-100, 1e130], [1e-100, nan], [nan, 1e130]],
+    "a cell below the limit": [[1e-200, 1.0], [1.0, nan]],
+    "a subnormal cell": [[1e-310, 1.0, 2.0], [1.0, 1.0, nan]],
 }
 REFUSED = {
-    "a column of 1e-400": ([[1e-200, 1e200]], "column 0"),
-    "a column by a leaf": ([[1e-200, nan], [1e200, 1e-200]], "column 0"),
-    "a row above": ([[1.7e308, 1.7e308]], "row 0"),
-    "a row by a leaf": ([[1e300, nan], [1.0, 1e300]], "row 0"),
+    "a column by a leaf": ([[1e-139, nan], [1e139, 1e-139], [nan, 1e-139]], "row 0"),
+    "a row by a leaf": ([[1e139, nan], [1e-190, 1e139], [1.0, nan]], "column 0"),
 }
 
 
@@ -60,72 +122,44 @@ def test_cells_far_apart(name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("way", ["dense", "sparse", "pieces"])
+@pytest.mark.parametrize("way", ["array", "sparse", "pieces"])
 def test_factors_out_of_range_are_refused_by_name(name, way):
     cells, which = REFUSED[name]
-    X, table = np.array(cells), a1gm.PatternTable(len(cells[0]), keep_rows=True)
-    for row in X:
-        table.update(row[None])
-    solve = {
-        "dense": partial(a1gm.fit, X),
-        "sparse": partial(a1gm.fit, csr_array(X), absent="missing"),
-        "pieces": table.solve,
-    }[way]
     with pytest.raises(NotRepresentableError, match=f"factor of {which} is outside"):
-        solve()
+        WAYS[way](np.array(cells))
 
 
 @pytest.mark.parametrize("name", ["weights", "exposure"])
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
-@pytest.mark.parametrize("size", [1e-320, 1e308])
-def test_weights_that_lose_digits_are_refused(name, form, size):
+@pytest.mark.parametrize("size", [1e-320, 1e-150, 1e150])
+def test_weights_out_of_range_are_refused(name, form, size):
     V = np.array([[1.0, 1.0], [1.0, size]])
     options = {} if form is np.asarray else {"absent": "missing"}
     with pytest.raises(NotRepresentableError, match="weights of row 1"):
         a1gm.fit(form(np.ones((2, 2))), **{name: V}, **options)
 
 
-def test_weights_out_of_range():
-    X = np.array([[1e-60, 1e-60, nan], [nan, 1e200, 1e200]])
-    V = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 1.0]])
-    fit = a1gm.fit(X, weights=V)
-    np.testing.assert_allclose(fit.row_factor, [3e-60, 3e200], rtol=1e-12)
-    X = np.array([[1e-200, 1e200], [1.0, nan]])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_weighted_cells_never_become_zeros(form):
+    X = np.array([[1e-200, 1.0], [1.0, 1.0]])
+    V = np.array([[1e-130, 1.0], [1.0, 1.0]])
+    options = {} if form is np.asarray else {"absent": "missing"}
     with pytest.raises(NotRepresentableError, match="weighted cells of row 0"):
-        a1gm.fit(X, weights=np.array([[1e-200, 1e200], [1.0, 1.0]]))
-
-
-def test_an_infinite_divergence_is_refused():
-    X = np.full((40, 40), 1e290)
-    X[np.diag_indices(40)] = 1.5e308
-    fit = a1gm.fit(X)
-    with pytest.raises(NotRepresentableError, match="divergence is above"):
-        _ = fit.divergence
+        a1gm.fit(form(X), weights=V, **options)
 
 
 @pytest.mark.parametrize("kind", ["complete", "staircase", "few patterns", "at random"])
 def test_extreme_rows_in_a_larger_table(kind):
     rng = np.random.default_rng(0)
-    w, h = 10.0 ** rng.uniform(-100, 100, 300), 10.0 ** rng.uniform(-50, 50, 12)
+    w, h = 10.0 ** rng.uniform(-80, 80, 300), 10.0 ** rng.uniform(-25, 25, 12)
     exact = np.outer(w, h)
     fit = a1gm.fit(np.where(make_mask(kind, 300, 12, 0), exact, nan))
     np.testing.assert_allclose(fit.reconstruct(), exact, rtol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["complete", "staircase", "at random"])
-def test_column_sums_that_overflow(kind):
-    X = make_table(kind, 40, 2, seed=5)
-    small = a1gm.fit(X)
-    k = 1e308 / np.nanmax(small.row_factor)
-    fit = a1gm.fit(k * X)
-    assert np.nansum(X / 1e9) * 1e9 * (k / 1e308) > 2.0  # the total is no float64
-    np.testing.assert_allclose(fit.col_factor, small.col_factor, rtol=1e-9)
-    np.testing.assert_allclose(fit.row_factor / k, small.row_factor, rtol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["complete", "corner", "staircase", "grid"])
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("size", [200, 300])
+@pytest.mark.parametrize("size", [100, 130])
 def test_rows_of_very_different_scales(kind, seed, size):
     X = make_table(kind, 8, 6, seed)
     scale = 10.0 ** np.random.default_rng(seed).uniform(-size, size, 8)

@@ -154,7 +154,7 @@ def test_a_perfect_fit_is_perfect_from_sums(kind, tmp_path):
     assert "perfect fit" in repr(u)
 
 
-@pytest.mark.parametrize("scale", [1e-280, 1e-150, 1.0, 1e150, 1e290])
+@pytest.mark.parametrize("scale", [1e-138, 1e-90, 1.0, 1e90, 1e136])
 def test_data_of_any_size(scale, tmp_path):
     X = TABLES["random holes"]
     right = a1gm.fit(X).uncertainty()

@@ -17,7 +17,6 @@ from a1gm._base.float_range import (
     float_of,
     keeps_digits,
     out_of_range,
-    product,
 )
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fill import Rounding, check_rounding
@@ -30,12 +29,13 @@ from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.labels import label_at
 from a1gm._rows.lazy import native_of
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
 from a1gm.engines.lazy import LAZY_FRAMES, LazyFrames, kind_of, observe_elsewhere
-from a1gm.exceptions import EmptyLineWarning, ParameterError
+from a1gm.exceptions import DataError, EmptyLineWarning, ParameterError
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
@@ -360,13 +360,19 @@ def fit_patterns(
     they are read. ``policy`` is what to warn about; None for nothing. ``more`` are
     further fields of `Table`.
     """
-    solved = solve_patterns(
-        seen,
-        source,
-        tol=options.certificate,
-        max_iter=options.max_iter,
-        n_threads=options.n_threads,
-    )
+    try:
+        solved = solve_patterns(
+            seen,
+            source,
+            tol=options.certificate,
+            max_iter=options.max_iter,
+            n_threads=options.n_threads,
+        )
+    except DataError as error:
+        if error.column is None:
+            raise
+        labels = getattr(source, "col_labels", col_labels)
+        raise error.at(f"Column {label_at(labels, error.column)}") from None
     if seen.sum_of_row is None:
         rows = FitRows(seen, is_kept=False)
     elif in_file and seen.pattern_of_row is not None:
@@ -410,7 +416,6 @@ class _RowFactors:
     sums: Floats
     pattern: Ints | None  # of each row; None where every row is one
     scale: Floats  # NaN for a pattern that observes nothing
-    exponent: int
 
     @classmethod
     def of(cls, seen: Patterns, solved: Solved) -> _RowFactors:
@@ -418,7 +423,7 @@ class _RowFactors:
         sums = seen.sum_of_row if pattern is not None else statistics.row_sums
         empty = ~statistics.nonempty_patterns()
         scale = np.where(empty, np.nan, solved.factors.pattern_scale)
-        return cls(sums, pattern, scale, seen.exponent)
+        return cls(sums, pattern, scale)
 
     def __call__(self, start: int, stop: int) -> Floats:
         sums = self.sums[start:stop]
@@ -426,7 +431,7 @@ class _RowFactors:
             scale = self.scale[start:stop]
         else:
             scale = self.scale[self.pattern[start:stop]]
-        factors = product(sums, scale, exponent=self.exponent) + 0.0  # no -0.0
+        factors = sums * scale + 0.0  # no -0.0
         # Without weights scales are 1 or more, and a row of data has a factor.
         check_rows(factors, np.where(scale != 0.0, sums, 0.0), start)
         return factors
@@ -436,7 +441,7 @@ def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats
     """Factor of each row; raise for one that float64 does not have."""
     factors, pattern = solved.factors, seen.pattern_of_row
     is_weighted = seen.weights is not None
-    if seen.exponent or is_weighted or seen.n_negative:
+    if is_weighted or seen.n_negative:
         rows = _RowFactors.of(seen, solved)(0, seen.n_rows)
         if is_weighted and not (kept := keeps_digits(rows)).all():
             raise out_of_range("row", int(kept.argmin()))

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm.exceptions import NotRepresentableError
 
 Side: TypeAlias = Literal["row", "column"]
@@ -16,11 +16,6 @@ LARGEST = 1e140  # of the numbers and sums that are fitted
 SMALLEST = 1e-140  # of the positive sums
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no float64 is further from 1 than this power of two
-TOO_FAR_APART = (
-    "Some sums of this table are above the largest float64 (1.8e308), and others so "
-    "near to the smallest (about 1e-308) that no power of two brings all of them into "
-    "range. Multiply rows or columns by powers of ten first."
-)
 
 
 def check_range(
@@ -39,13 +34,14 @@ def check_range(
     side : {"row", "column"}, optional
         Field of the error that has the position.
     """
-    size = np.abs(numbers)
+    size = np.abs(numbers).ravel()
     is_out = (size > LARGEST) | ((size < SMALLEST) & (size > 0.0))
     if not is_out.any():
         return
     at = int(is_out.argmax())
+    number = np.ravel(numbers)[at]
     raise NotRepresentableError(
-        f"A cell or a sum is {numbers[at]:.3g}. Cells and sums above {LARGEST:.0e} "
+        f"A cell or a sum is {number:.3g}. Cells and sums above {LARGEST:.0e} "
         f"and positive sums below {SMALLEST:.0e} are not fitted, because their squares "
         "leave the range of float64.",
         advice="Multiply the table by a power of ten first.",
@@ -126,16 +122,6 @@ def product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Floats:
             mantissa, power = mantissa * own, power + shift
         own, shift = np.frexp(over)
         return _ldexp(mantissa / own, power - shift)
-
-
-def shifted(x: Floats, shift: int | Ints) -> Floats:
-    """Multiply sums by 2**shift; raise where digits would be lost."""
-    if isinstance(shift, int) and shift == 0:
-        return x
-    moved = _ldexp(x, shift)
-    if (_ldexp(moved, -np.asarray(shift)) != x).any():
-        raise NotRepresentableError(TOO_FAR_APART)
-    return moved
 
 
 def _ldexp(x: Any, exponent: Any) -> Floats:

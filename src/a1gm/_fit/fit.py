@@ -165,7 +165,7 @@ class RankOneFit(Solution, Kept):
         """Whether there is nothing to warn about: the usual case."""
         factors = self._solved.factors
         is_right = factors.gap <= self.tol and factors.step < SURELY_RIGHT
-        return is_right and self._is_plain
+        return is_right and (self._is_plain or self._solved.leads_to_zeros)
 
     @property
     def _is_signed(self) -> bool:
@@ -222,9 +222,8 @@ class RankOneFit(Solution, Kept):
 
     @property
     def row_block(self) -> Any:
-        """Component of each row, 0-based by first row; -1 if nothing is observed.
+        """Block of each row, 0-based by first row; -1 for a row of zeros or of holes.
 
-        A row of zeros is a component of its own, which ``n_blocks`` does not count.
         As ``row_factor``, an array, or computed where it is looked at.
         """
         return self._blocks[0]
@@ -445,8 +444,7 @@ class RankOneFit(Solution, Kept):
         cells, is_same = self._table.read_fitted(X, self.shape)
         if is_same is not False and not (self._is_signed or self._table.is_weighted):
             # Its columns have the same sums, and its rows the same factors.
-            sums = self._patterns.col_sums, self._patterns.exponent
-            pairs = [(np.nansum(cells, axis=0), np.ldexp(*sums))]
+            pairs = [(np.nansum(cells, axis=0), self._patterns.col_sums)]
             if self._rows.is_kept:
                 w = self._columns.place(table_of(cells)).factors
                 pairs.append((w, np.asarray(self.row_factor)))
@@ -775,7 +773,7 @@ class RankOneFit(Solution, Kept):
         totals = Totals(0, 0, np.zeros(len(FATES), np.int64))
         totals = totals if self._is_plain else fates.totals
         counts = (*self.shape[::-1], self.pattern.n_missing, *totals)
-        margins = patterns.col_sums, patterns.exponent, patterns.n_negative
+        margins = patterns.col_sums, patterns.n_negative
         gone: Any = PatternsGone(*counts, *margins)
         keeps_rows = rows.is_held and self._table.long is not None
         component = np.zeros(0, np.int32)

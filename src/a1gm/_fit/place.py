@@ -108,6 +108,24 @@ class Columns:
         """How to treat cells below 0: as in the fit."""
         return "allow" if self.takes_negatives else None
 
+    @cached_property
+    def are_for_kernel(self) -> bool:
+        """Whether the kernel can place rows by them.
+
+        All share a scale, but those of factor 0, to which the others lead.
+        """
+        graph = self.graph
+        if graph.is_single:
+            return True
+        label = graph.label
+        if self.takes_negatives or label.min() < 0:
+            return False
+        main = label[int(np.argmax(self.factor))]
+        is_placed = np.zeros(graph.n, bool)
+        is_placed[graph.edges[graph.edges[:, 0] == main, 1]] = True
+        is_right = (label == main) | (is_placed[label] & (self.factor == 0.0))
+        return bool(is_right.all())
+
     def in_order(self, order: Ints | None) -> Columns:
         """The same columns in another order."""
         if order is None:
@@ -277,7 +295,7 @@ def by_kernel(
     weights, or of several components.
     """
     has_weights = getattr(rows, "weights", None) is not None  # files have none
-    if isinstance(rows, SparseRows) or has_weights or not columns.graph.is_single:
+    if isinstance(rows, SparseRows) or has_weights or not columns.are_for_kernel:
         return None
     warn_if_slow()
     found = []
@@ -603,6 +621,9 @@ class Fates:
         self.component = factors.pattern_block  # or NOTHING, or ZEROS
         if solved.graph is not None:
             self.graph = solved.graph
+        elif solved.leads_to_zeros:
+            self.graph = ColumnGraph.star(factors.col_block)
+            self.component = np.where(self.component < 0, np.int32(ZEROS), 0)
         elif found is not None:
             self.graph = found.column_graph(self.patterns)
             nothing = np.where(self.patterns.nonempty_patterns(), ZEROS, NOTHING)
@@ -763,51 +784,35 @@ class Fates:
         return found[:most], n_empty
 
     def col_blocks(self) -> SmallInts:
-        """Component of each column, numbered by patterns where the rows are gone."""
+        """Block of each column, numbered by patterns where the rows are gone."""
         component = np.maximum(self.component, -1)
-        return number_by_rows(component, self.graph.label, self.graph.n)[1]
+        has_rows = np.isin(self.graph.label, component)
+        label = np.where(has_rows, self.graph.label, -1)
+        return number_by_rows(component, label, self.graph.n)[1]
 
     def row_blocks(self) -> tuple[Any, SmallInts]:
-        """Component of each row and column; -1 if empty, one per row of zeros.
+        """Block of each row and column, in the order of first rows.
 
-        They are numbered in the order of their first rows, then of the columns. Rows
-        that are not held are numbered where they are looked at.
+        -1 if it observes nothing, or zeros only. Rows that are not held are numbered
+        where they are looked at.
         """
         n, n_rows = self.graph.n, self.rows.n_rows
         first = np.full(n, n_rows)  # row of each component
-        zeros_before = np.zeros(n, np.int64)  # rows of zeros before that
-        zeros = [0]  # before each piece
         for start, stop in self.pieces(ROWS_AT_ONCE):
             component = self.component_of_rows(start, stop)
-            own = np.flatnonzero(component >= 0)
-            found, at = np.unique(component[own], return_index=True)
-            is_new = first[found] == n_rows
-            found, at = found[is_new], own[at[is_new]]
-            count = np.cumsum(component == ZEROS)
-            first[found], zeros_before[found] = start + at, zeros[-1] + count[at]
-            zeros.append(zeros[-1] + int(count[-1]))
-        order = np.argsort(first, kind="stable")
-        firsts = first[order[: int((first < n_rows).sum())]]
-        number = np.full(n + 1, -1, np.int32)  # the last: nothing is observed
-        number[order] = np.arange(n) + zeros_before[order]
-        label = self.graph.label
-        alone, at = np.unique(label[label >= 0], return_index=True)
-        alone = alone[np.argsort(at)]
-        alone = alone[first[alone] == n_rows]
-        number[alone] = len(firsts) + zeros[-1] + np.arange(len(alone))
+            known = np.flatnonzero(component >= 0)
+            here, at = np.unique(component[known], return_index=True)
+            first[here] = np.minimum(first[here], start + known[at])
+        order = np.argsort(first, kind="stable")[: int((first < n_rows).sum())]
+        number = np.full(n + 1, -1, np.int32)  # the last: no component
+        number[order] = np.arange(len(order))
 
         def of_rows(start: int, stop: int) -> SmallInts:
-            piece = start // ROWS_AT_ONCE
-            rows = np.arange(piece * ROWS_AT_ONCE, stop)
-            component = self.component_of_rows(piece * ROWS_AT_ONCE, stop)
-            is_zero = component == ZEROS
-            count = zeros[piece] + np.cumsum(is_zero) - 1
-            own = count + np.searchsorted(firsts, rows)
-            blocks = np.where(is_zero, own, number[np.maximum(component, -1)])
-            return blocks[start - rows[0] :].astype(np.int32)
+            return number[np.maximum(self.component_of_rows(start, stop), -1)]
 
         lazy = LazyRows(n_rows, of_rows, np.int32)
-        return np.asarray(lazy) if self.rows.is_held else lazy, number[label]
+        blocks = np.asarray(lazy) if self.rows.is_held else lazy
+        return blocks, number[self.graph.label]
 
     def component_of_rows(self, start: int, stop: int) -> SmallInts:
         """Component of each of some rows, or NOTHING, or ZEROS."""

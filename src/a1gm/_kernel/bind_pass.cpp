@@ -32,10 +32,10 @@ nb::tuple fault_tuple(const Fault& f) {
   return nb::make_tuple(f.count, f.row, f.col, f.value);
 }
 
-nb::tuple observe_parts(nb::handle parts, int n_threads, double scale,
-                        int64_t table_cells, bool keep_table) {
+nb::tuple observe_parts(nb::handle parts, int n_threads, int64_t table_cells,
+                        bool keep_table) {
   const Table table(parts);
-  Pass pass(table, {n_threads, scale, table_cells, keep_table});
+  Pass pass(table, {n_threads, table_cells, keep_table});
   Observed& o = pass.found;
   const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
   const auto k = static_cast<size_t>(o.n_patterns);
@@ -44,14 +44,14 @@ nb::tuple observe_parts(nb::handle parts, int n_threads, double scale,
              : nb::make_tuple(pass.ids.second, to_numpy(std::move(o.keys), {k, words}),
                               to_numpy(std::move(o.counts)),
                               to_numpy(std::move(o.sums), {k, m}));
-  return nb::make_tuple(pass.row_sums.second, o.wide, statistics, o.total, o.overflow,
+  return nb::make_tuple(pass.row_sums.second, o.wide, statistics, o.is_in_range,
                         fault_tuple(o.negative), fault_tuple(o.infinite));
 }
 
 nb::tuple observe_weighted(nb::handle parts, nb::handle weights, int n_threads,
                            int64_t table_cells, bool is_exposure) {
   const Table table(parts), of_cells(weights);
-  Pass pass(table, {n_threads, 1.0, table_cells, false, &of_cells.parts, is_exposure});
+  Pass pass(table, {n_threads, table_cells, false, &of_cells.parts, is_exposure});
   Observed& o = pass.found;
   const auto m = static_cast<size_t>(o.n_cols), k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =

@@ -59,11 +59,10 @@ nb::object sum_of(nb::handle parts, const Doubles& h, bool takes_negatives, int 
 }
 
 nb::object square_sums_of(nb::handle parts, const Doubles& row_sums,
-                          const In<int32_t, 1>& lines, int64_t n_lines, double scale,
-                          int n_threads) {
+                          const In<int32_t, 1>& lines, int64_t n_lines, int n_threads) {
   const Table table(parts);
   const Squares job{table.parts,  table.n_rows, table.n_cols, row_sums.data(),
-                    lines.data(), n_lines,      scale,        n_threads};
+                    lines.data(), n_lines,      n_threads};
   std::vector<double> sums = unlocked([&] { return square_sums(job); });
   return to_numpy(std::move(sums), {static_cast<size_t>(n_lines),
                                     static_cast<size_t>(table.n_cols)});

@@ -29,7 +29,7 @@ nb::object solved(F&& solve) {
   return nb::make_tuple(to_numpy(std::move(plain.pattern_factor)),
                         to_numpy(std::move(plain.pattern_scale)),
                         to_numpy(std::move(plain.col_factor)), plain.n_iter,
-                        plain.newton, plain.gap, plain.step);
+                        plain.newton, plain.gap, plain.step, plain.is_whole);
 }
 
 nb::object solve_table(const Bits& keys, const In<double, 2>& sums, double tol,
@@ -81,12 +81,12 @@ nb::object collect_of(const Bits& bits, const Doubles& d, int64_t n_cols, int64_
 }
 
 nb::object solve_staircase(const Bits& bits, nb::handle parts, const Doubles& col_sums,
-                           double scale, int n_threads) {
+                           int n_threads) {
   const Table table(parts);
   const BitMask mask = mask_of(bits, rows_of(col_sums));
   std::vector<double> h, reach;
   const bool is_nested = unlocked([&] {
-    return solve_nested(mask, table.parts, col_sums.data(), scale, n_threads, h, reach);
+    return solve_nested(mask, table.parts, col_sums.data(), n_threads, h, reach);
   });
   if (!is_nested) return nb::none();
   return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));

@@ -34,11 +34,17 @@ inline double quick_sum(const double* x, int64_t n) {
 // Whether a result has all its digits.
 inline bool keeps_digits(double x) { return std::isnormal(x); }
 
-// a b / c; no part of it leaves the range of double.
-inline double scaled_product(double a, double b, double c) {
-  int of_a = 0, of_b = 0, of_c = 0;
-  const double digits = std::frexp(a, &of_a) * std::frexp(b, &of_b) / std::frexp(c, &of_c);
-  return std::ldexp(digits, of_a + of_b - of_c);
+// Limits of cells and sums, so that squares stay in range (_base/float_range.py).
+constexpr double kLargest = 1e140, kSmallest = 1e-140;
+
+// Whether every sum is 0 or within the limits; as a sum: one vector loop.
+inline bool are_in_range(const double* sums, int64_t n) {
+  int64_t n_out = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double size = std::abs(sums[i]);
+    n_out += (size <= kLargest && size >= kSmallest) || size == 0.0 ? 0 : 1;
+  }
+  return n_out == 0;
 }
 
 }  // namespace a1gm

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 import weakref
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from a1gm._base.bits import names_of_rows, pack_bits
-from a1gm._base.float_range import shifted
-from a1gm._base.types import AnyArray, Floats
+from a1gm._base.types import AnyArray
 from a1gm._kernel import kernel
 from a1gm._observe.patterns import Patterns
 from a1gm.exceptions import Option, OutputError, TableTooLargeError
 
-SMALL = 2.0**-64  # sums times this do not overflow
-ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 KEY_OVERHEAD = 160  # a key is a Python bytes object and an entry of a dictionary
 TABLE_BYTES = 1 << 26  # above it the bits of every row replace the table of patterns
 SIGNED_BYTES = 1 << 32  # bits have no signs: patterns are kept up to this
@@ -43,16 +38,13 @@ class RowArray:
         self, dtype: str, width: tuple[int, ...] = (), *, in_file: bool, room: int = 0
     ) -> None:
         self.n, self._width, self._dtype = 0, width, np.dtype(dtype)
-        self.exponents: list[tuple[int, int]] = []  # of the rows, each from one on
         self._file = tempfile.TemporaryFile() if in_file else None  # noqa: SIM115
         if self._file is not None:
             weakref.finalize(self, self._file.close)
         self._held: AnyArray = np.empty((room, *width), self._dtype)
 
-    def append(self, values: AnyArray, exponent: int = 0) -> None:
-        """Add the records of some rows; sums are those of the data * 2**-exponent."""
-        if not self.exponents or self.exponents[-1][1] != exponent:
-            self.exponents.append((self.n, exponent))
+    def append(self, values: AnyArray) -> None:
+        """Add the records of some rows."""
         first, self.n = self.n, self.n + len(values)
         if self._file is None:
             if self.n > len(self._held):  # twice as many: pieces may be small
@@ -81,16 +73,6 @@ class RowArray:
         mapped = np.memmap(self._file, self._dtype, "r+", shape=shape)
         return mapped.view(np.ndarray)
 
-    def at_exponent(self, exponent: int) -> Floats:
-        """Return all sums at one power of two; they are moved in place."""
-        sums: Floats = self.array()
-        for (first, own), (end, _) in pairwise([*self.exponents, (len(sums), 0)]):
-            for start in range(first, end if own != exponent else first, ROWS_AT_ONCE):
-                rows = slice(start, min(start + ROWS_AT_ONCE, end))
-                sums[rows] = shifted(sums[rows], own - exponent)
-        self.exponents = [(0, exponent)]
-        return sums
-
     def __getstate__(self) -> dict[str, Any]:
         held = self.array().copy()
         return self.__dict__ | {"_held": held, "_file": None}
@@ -101,8 +83,8 @@ class Accumulator:
 
     Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order of
     the pieces leaves no trace in them; those of the scatter stand beside them, in as
-    many columns more. All are those of the data times ``2**-exponent``. Where patterns
-    are too many, the bits of every row and the sums of the columns are kept instead.
+    many columns more. Where patterns are too many, the bits of every row and the sums
+    of the columns are kept instead.
 
     The scatter is kept unless a piece lacks it. ``rows`` is "memory" or "file", where
     the sum and the pattern of each row are kept, with ``room`` for some rows from the
@@ -123,8 +105,7 @@ class Accumulator:
         beyond: Literal["bits", "raise"] | None = None,
     ) -> None:
         self.n_cols, self.scatter = n_cols, scatter
-        self.exponent = self.n_negative = 0
-        self._bound = 0.0  # of the sums together, as ``_size`` measures them
+        self.n_negative = 0
         self._index: dict[bytes, int] = {}
         self._hi = np.zeros((0, n_cols * (1 + scatter)))
         self._lo = np.zeros_like(self._hi)
@@ -159,7 +140,6 @@ class Accumulator:
         if self.scatter and new.squares is None:
             self._forget_scatter()
         sums = new.sums if not self.scatter else np.hstack([new.sums, new.squares])
-        sums = self._align(sums, new.exponent)
         index = self._index
         if names is None:
             names = names_of_rows(new.keys)
@@ -174,15 +154,13 @@ class Accumulator:
         found: AnyArray = kernel.add_patterns(
             hi, lo, counts[0], counts[1], places, sums, new.counts, patterns, row_sums
         )
-        self._bound += _size(sums)
         if new.low is not None:
-            shift = new.exponent - self.exponent
-            lo[places, : self.n_cols] += np.ldexp(new.low, shift)
+            lo[places, : self.n_cols] += new.low
         if self.scatter:
             self._add_logs(new)
         self.n_negative += new.n_negative
         if self.sums is not None:
-            self.sums.append(row_sums, new.exponent)
+            self.sums.append(row_sums)
         if self.pattern_of_row is not None:
             self.pattern_of_row.append(found)
         return found
@@ -195,9 +173,9 @@ class Accumulator:
         """All pieces together, with the rows if they are kept."""
         m, n = self.n_cols, len(self)
         both = self._hi[:n] + self._lo[:n]
-        found = Patterns(m, exponent=self.exponent, n_negative=self.n_negative)
+        found = Patterns(m, n_negative=self.n_negative)
         if self.sums is not None:
-            found.sum_of_row = self.sums.at_exponent(self.exponent)
+            found.sum_of_row = self.sums.array()
         if not self.keeps_table:
             found.keys = self._bits.array()
             found.positive = self._positive.array() if self._has_zeros else None
@@ -268,7 +246,7 @@ class Accumulator:
             self._bits.append(new.keys)
             self._positive.append(above)
             self._has_zeros |= not np.array_equal(above, new.keys)
-            self.sums.append(new.row_sums, new.exponent)
+            self.sums.append(new.row_sums)
             if self._merged is not None:
                 self._merged.append(np.stack([new.counts, new.zero_counts], axis=1))
             return
@@ -289,7 +267,7 @@ class Accumulator:
 
     # ------------------------------------------------------------------------- sums
     def _add_logs(self, new: Patterns) -> None:
-        sums = np.ldexp(new.logs, new.exponent - self.exponent)
+        sums = new.logs
         total = self._logs[0] + sums
         part = total - self._logs[0]
         self._logs[1] += (self._logs[0] - (total - part)) + (sums - part)
@@ -299,28 +277,6 @@ class Accumulator:
         self.scatter = False
         self._hi, self._lo = self._hi[:, : self.n_cols], self._lo[:, : self.n_cols]
         self._hi, self._lo = self._hi.copy(), self._lo.copy()
-
-    def _align(self, sums: Floats, exponent: int) -> Floats:
-        """Put new sums, times 2**-exponent, and the others on one scale.
-
-        It is the larger of the two, or a larger one if the sums would overflow. Raises
-        NotRepresentableError where digits would be lost.
-        """
-        own = self.exponent if len(self) else exponent
-        common = max(own, exponent)
-        most = math.ldexp(self._bound, own - common)
-        most += math.ldexp(_size(sums), exponent - common)
-        common += max(math.frexp(most)[1] - ROOM, 0)
-        m = self.n_cols
-        shifted(sums[:, :m], exponent - common)  # raises where a digit would be lost
-        if common != own:
-            shifted(self._hi[:, :m], own - common)
-            self._hi = np.ldexp(self._hi, own - common)
-            self._lo = np.ldexp(self._lo, own - common)
-            self._bound = math.ldexp(self._bound, own - common)
-            self._logs = np.ldexp(self._logs, own - common)
-        self.exponent = common
-        return sums if exponent == common else np.ldexp(sums, exponent - common)
 
     def _reserve(self, n: int) -> None:
         # Grow by half: patterns come a few at a time.
@@ -334,14 +290,10 @@ class Accumulator:
             self._counts = np.concatenate([self._counts, none], axis=1)
 
 
-def _size(sums: Floats) -> float:
-    """Sum of the sizes of all numbers, times SMALL."""
-    return float(np.abs(sums * SMALL).sum())
-
-
 def _total(new: Patterns) -> Patterns:
     """Return all rows of a piece as one pattern."""
-    n, all_rows = new.n_rows, Patterns(new.n_cols, exponent=new.exponent)
+    n = new.n_rows
+    all_rows = Patterns(new.n_cols)
     all_rows.sums, all_rows.counts = new.col_sums[None], np.array([n], np.int64)
     all_rows.sum_of_row, all_rows.n_negative = new.sum_of_row, new.n_negative
     all_rows.pattern_of_row = np.zeros(n, np.int32)

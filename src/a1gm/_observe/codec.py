@@ -24,7 +24,7 @@ from a1gm._rows.labels import plain_text
 from a1gm.exceptions import FileFormatError
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 HEADER = "header.json"
 ALLOWED_KINDS = "fiub"
 _END_MARK, _END_BYTES = b"PK\x05\x06", 22  # how a zip archive without comment ends

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, TOO_FAR_APART
+from a1gm._base.float_range import LARGEST, LEAST, SMALLEST, check_range
 from a1gm._base.types import AnyArray, Floats, Ints, Negatives
 from a1gm._kernel import SMALL, SMALL_PIECE, kernel, threads_for, warn_if_slow
 from a1gm._observe.accumulate import Accumulator
-from a1gm._observe.patterns import Patterns, pairs_of
-from a1gm._observe.sparse import LIFT, TINY, observe_sparse
+from a1gm._observe.patterns import Patterns, pairs_of, weighted_counts
+from a1gm._observe.sparse import observe_sparse
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Rows, check_faults, check_values, table_of
+from a1gm._rows.rows import Rows, check_faults, check_sums, check_values, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import check_weights
 from a1gm.exceptions import (
     InfiniteValuesError,
     NegativeValuesError,
-    NotRepresentableError,
 )
 
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
-SAME = 1e-13  # relative: sums of the same numbers on two scales
-MOST = 2.0**1020  # above, sums of weighted cells may overflow
 MANY_CELLS = 1 << 18  # of a piece
 
 
@@ -94,28 +90,18 @@ def _observe(
     negatives: Negatives | None,
     row_offset: int,
 ) -> Patterns:
-    """Run the kernel's pass, again on another scale when the sums leave float64."""
+    """Run the kernel's pass; raise for cells and sums that cannot be fitted."""
     warn_if_slow()
     n_cells = source.n_rows * source.n_cols
     threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
-    exponent, before = 0, None
-    while True:
-        row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
-            source.parts, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, keep_table
-        )
-        if negative[0] or infinite[0]:
-            check_faults(source, negative, infinite, negatives, row_offset)
-        # Sums that are finite still overflow when their total does: it divides them.
-        if (overflow or not math.isfinite(total)) and exponent <= 0:
-            before = _sums_of(row_sums, wide, found)
-            exponent = 2 + int(math.log2(n_cells))
-        elif exponent == 0 and 0.0 < total < TINY:
-            exponent = -int(math.log2(LIFT))
-        else:
-            break
-    if before is not None:
-        _check_digits(before, _sums_of(row_sums, wide, found), exponent)
-    seen = Patterns(source.n_cols, exponent=exponent, n_negative=negative[0])
+    row_sums, wide, found, is_in_range, negative, infinite = kernel.observe(
+        source.parts, threads, TABLE_CELLS, keep_table
+    )
+    if negative[0] or infinite[0]:
+        check_faults(source, negative, infinite, negatives, row_offset)
+    if not is_in_range:
+        check_sums(source, np.nan_to_num(source.cells), row_sums, row_offset)
+    seen = Patterns(source.n_cols, n_negative=negative[0])
     seen.sum_of_row = row_sums
     if wide:
         seen.keys, positive, seen.col_margin, has_zero = found
@@ -126,24 +112,6 @@ def _observe(
     return seen
 
 
-def _sums_of(row_sums: Floats, wide: bool, found: Any) -> list[AnyArray]:
-    """Sums that a pass has kept and, where it keeps bits, the signs of the cells."""
-    return [row_sums, found[2], found[1]] if wide else [row_sums, found[3]]
-
-
-def _check_digits(before: list[AnyArray], after: list[AnyArray], exponent: int) -> None:
-    """Raise if sums that did not overflow have lost digits on the new scale."""
-    for old, new in zip(before, after, strict=True):
-        if old.dtype != np.float64:
-            is_lost = old != new
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):
-                is_lost = np.abs(np.ldexp(new, exponent) - old) > SAME * np.abs(old)
-            is_lost &= np.isfinite(old)
-        if is_lost.any():
-            raise NotRepresentableError(TOO_FAR_APART)
-
-
 def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
     """Add the sums of the scatter of the cells, where they are finite.
 
@@ -152,20 +120,18 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
     from scipy.special import xlogy
 
     squares, of_cells = np.zeros(seen.sums.shape), 0.0
-    ones, scale = np.ones(seen.n_cols), math.ldexp(1.0, -seen.exponent)
+    ones = np.ones(seen.n_cols)
     patterns, sums = seen.pattern_of_row, seen.sum_of_row
     for first, piece in source.tables():
         rows = slice(first, first + piece.n_rows)
         threads = threads_for(piece.n_rows * piece.n_cols, n_threads)
         squares += kernel.square_sums(
-            piece.parts, sums[rows], patterns[rows], seen.n_patterns, scale, threads
+            piece.parts, sums[rows], patterns[rows], seen.n_patterns, threads
         )
         # Factors of 1 fit every row by its mean.
         found = kernel.divergence(piece.parts, ones, threads)
-        of_cells += math.nan if found is None else found[0]
-    # r counts on the scale of the sums, its logarithm in the data.
-    of_rows = xlogy(sums, sums).sum() + seen.exponent * math.log(2.0) * sums.sum()
-    logs = np.array([of_cells * scale, of_rows])
+        of_cells += np.nan if found is None else found[0]
+    logs = np.array([of_cells, xlogy(sums, sums).sum()])
     if seen.n_negative:
         logs[:] = 0.0  # there is no divergence
     if np.isfinite(squares).all() and np.isfinite(logs).all():
@@ -186,7 +152,9 @@ def _observe_stored_weights(source: SparseRows) -> Patterns:
     cells = source.with_cells(used)
     check_values(cells, cells.values, None)  # weights take no negatives
     v = weights.values[used]
-    sums = _check_range(cells.values, v, cells.row_of_cell, exposed=source.exposed)
+    rows = cells.row_of_cell
+    sums = _weighted_cells(cells.values, v, rows, exposed=source.exposed)
+    _check_row_sums(weighted_counts(rows, sums, cells.n_rows))
     seen = Patterns(cells.n_cols, ptr=cells.ptr, cols=cells.cols, sums=sums, weights=v)
     seen.sum_of_row = seen.row_sums
     return seen
@@ -207,19 +175,19 @@ def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
             *found, of_weight, of_cell, _ = kernel.observe_weighted(
                 source.parts, V.parts, *options
             )
-    least, most = zip(of_weight, of_cell, strict=True)
-    if min(least) < LEAST or max(most) > MOST / n_cells:
+    weights_fit = of_weight[0] >= SMALLEST and of_weight[1] <= LARGEST
+    if not (weights_fit and of_cell[0] >= LEAST and of_cell[1] <= LARGEST):
         X, row_of_cell = source.rows(every), np.arange(source.n_rows)[:, None]
-        _check_range(X, V.rows(every), row_of_cell, exposed=exposed)
+        _weighted_cells(X, V.rows(every), row_of_cell, exposed=exposed)
     row_sums, is_wide, form = found
+    # NaN: of another row of proportional weights, on whose scale its sum is no float64.
+    _check_row_sums(np.where(np.isnan(row_sums), np.inf, row_sums))
     if is_wide:
         bits, positive, col_sums, has_zero = form
         seen = Patterns(source.n_cols, bits, positive if has_zero else None)
         seen.row_margin, seen.col_margin = row_sums, col_sums
         seen.weights = _array_of(V)
     else:
-        if (lost := np.isnan(row_sums)).any():  # on the scale of proportional rows
-            _refuse_range("weights", int(lost.argmax()))
         pattern_of_row, weights, sums = form
         i, j = np.nonzero(weights)
         seen = pairs_of(i, j, sums[i, j], weights[i, j], len(weights), source.n_cols)
@@ -244,25 +212,19 @@ def _array_of(V: Rows) -> AnyArray:
     return values
 
 
-def _check_range(X: Floats, V: Floats, row_of_cell: Ints, *, exposed: bool) -> Floats:
-    """Return the weighted cells; raise if sums of them or of weights lose digits."""
+def _weighted_cells(X: Floats, V: Floats, row: Ints, *, exposed: bool) -> Floats:
+    """Return the weighted cells; raise for those, or weights, that are out of range."""
     used = (V > 0.0) & ~np.isnan(X)
     with np.errstate(all="ignore"):
         cells = X if exposed else X * V
-    for what, size, counts in (
-        ("weights", V, used),
-        ("weighted cells", cells, used & (X > 0.0)),
-    ):
-        lost = counts & ~((size >= LEAST) & (size <= MOST / max(X.size, 1)))
-        if lost.any():
-            rows = np.broadcast_to(row_of_cell, lost.shape)
-            _refuse_range(what, int(rows[lost][0]))
+    rows = np.broadcast_to(row, X.shape)[used]
+    check_range(V[used], lambda at: f"The weights of row {rows[at]}")
+    # A product below the smallest float64 would count as an observed zero.
+    is_lost = (cells < LEAST) & (X > 0.0)
+    ends = np.where(is_lost | (cells > LARGEST), np.maximum(cells, LEAST), 0.0)
+    check_range(ends[used], lambda at: f"The weighted cells of row {rows[at]}")
     return cells
 
 
-def _refuse_range(what: str, row: int) -> NoReturn:
-    raise NotRepresentableError(
-        f"The {what} of row {row}, or their sums, are outside the range of float64 "
-        "(about 1e-308 to 1e308). Multiply the weights or the cells by powers of ten "
-        "that bring them closer to 1."
-    )
+def _check_row_sums(sums: Floats) -> None:
+    check_range(sums, lambda at: f"The weighted cells of row {at}", "row")

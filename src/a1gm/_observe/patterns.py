@@ -33,8 +33,7 @@ _need = partial(need, "a table of patterns")
 class Patterns:
     """Sums of the patterns and columns, and which cells are observed and positive.
 
-    Fields are arrays or None: those present define the form. All sums are those of the
-    data times ``2**-exponent``.
+    Fields are arrays or None: those present define the form.
     """
 
     n_cols: int
@@ -57,7 +56,6 @@ class Patterns:
     # the row; the divergence of all rows from their means and the sum of r log r.
     squares: Any = None
     logs: Any = None
-    exponent: int = 0
     n_negative: int = 0  # negative cells of the data
     sum_of_row: Any = None  # of the data, where rows are kept
     pattern_of_row: Any = None  # None where every row is one
@@ -372,7 +370,6 @@ class Patterns:
                 _need(found is None or not (found < 0.0).any(), "a sum below zero")
         self._check_cells(n)
         self._check_rows(n)
-        _need(is_count(self.exponent, -2047, 2048), "exponent")
         _need(is_count(self.n_negative), "n_negative")
 
     def _check_cells(self, n: int) -> None:
@@ -434,7 +431,6 @@ class PatternsGone:
     n_given_up: int  # observed zeros between components
     fates: Any  # missing cells of each fate
     col_sums: Any
-    exponent: int
     n_negative: int
     squares: Any = None
     pattern_of_row: Any = None
@@ -458,7 +454,6 @@ class PatternsGone:
         _need(is_array(sums, "f8", (self.n_cols,)), "col_sums")
         _need(np.isfinite(sums).all(), "col_sums")
         _need(self.n_negative > 0 or not (sums < 0.0).any(), "a sum below zero")
-        _need(is_count(self.exponent, -2047, 2048), "exponent")
         _need(self.squares is None and self.pattern_of_row is None, "squares")
 
 

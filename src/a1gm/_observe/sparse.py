@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._base.float_range import shifted
 from a1gm._base.types import Bools, Ints, Negatives, SmallInts, Words
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.rows import check_values
+from a1gm._rows.rows import check_sums, check_values
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import TableTooLargeError
 
-TINY = 2.0**-900  # tables of a smaller total are scaled up
+TINY = 2.0**-900  # of engines, as LIFT
 LIFT = 2.0**200
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
@@ -25,49 +22,30 @@ def observe_sparse(
 ) -> Patterns:
     """Observe a sparse table, and raise for cells that cannot be fitted."""
     n_negative = check_values(source, source.values, negatives, row_offset)
-    seen = _observe_missing if source.absent == "missing" else _observe_zero
-    patterns = seen(source, 0)
-    patterns.n_negative = n_negative
-    exponent = _better_exponent(patterns, source)
-    if exponent:
-        patterns = seen(source, exponent)
-        patterns.n_negative, patterns.exponent = n_negative, exponent
-    return patterns
-
-
-def _better_exponent(seen: Patterns, source: SparseRows) -> int:
-    """Power of two to divide by when sums overflow or nearly vanish; else 0."""
-    # The total bounds every column sum, unless cells of both signs cancel.
-    with np.errstate(over="ignore"):
-        total = float(seen.sum_of_row.sum())
-    if seen.n_negative:
-        total += float(seen.col_sums.sum())
-    if not np.isfinite(total):
-        return 2 + int(math.log2(max(len(source.values), 1)))
-    if 0.0 < seen.sum_of_row.max() < TINY:
-        return -int(math.log2(LIFT))
-    return 0
+    see = _observe_missing if source.absent == "missing" else _observe_zero
+    seen = see(source)
+    seen.n_negative = n_negative
+    check_sums(source, np.nan_to_num(source.values), seen.sum_of_row, row_offset)
+    return seen
 
 
 # ----------------------------------------------------- absent cells are missing
-def _observe_missing(source: SparseRows, exponent: int) -> Patterns:
+def _observe_missing(source: SparseRows) -> Patterns:
     known = source.without_missing()
-    sums = shifted(known.values, -exponent)
-    seen = Patterns(known.n_cols, ptr=known.ptr, cols=known.cols, sums=sums)
+    seen = Patterns(known.n_cols, ptr=known.ptr, cols=known.cols, sums=known.values)
     seen.sum_of_row = seen.row_sums
     return seen
 
 
 # -------------------------------------------------------- absent cells are zero
-def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
+def _observe_zero(source: SparseRows) -> Patterns:
     """Group rows by their stored NaN: rows without are one pattern."""
     missing = source.missing
     rows = source.row_of_cell
     pattern_of_row, holes, hole_pattern = _group_rows(source, rows[missing], missing)
     n_patterns, m = int(pattern_of_row.max()) + 1, source.n_cols
-    values = shifted(np.where(missing, 0.0, source.values), -exponent)
-    with np.errstate(over="ignore"):
-        row_sums = np.bincount(rows, values, minlength=source.n_rows).astype(float)
+    values = np.where(missing, 0.0, source.values)
+    row_sums = np.bincount(rows, values, minlength=source.n_rows).astype(float)
     cells = pattern_of_row[rows].astype(np.int64) * m + source.cols
     is_table = n_patterns * m <= max(TABLE_CELLS, 4 * len(values))
     need = n_patterns * m // 4

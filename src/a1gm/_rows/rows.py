@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from a1gm._base.float_range import LARGEST, check_range
 from a1gm._base.types import AnyArray, Floats, Ints, Negatives, SmallInts
 from a1gm._rows.columns import Choice, Kind
 from a1gm._rows.labels import label_at
@@ -299,6 +300,20 @@ def check_values(
         )
     check_faults(source, faults[0], faults[1], negatives, row_offset)
     return faults[0][0]
+
+
+def check_sums(source: Any, x: Floats, row_sums: Floats, row_offset: int = 0) -> None:
+    """Raise where a cell, or the sum of a row, is not in the range of those fitted."""
+
+    def cell(at: int) -> str:
+        text: str = source.where(*source.position(at), row_offset)
+        return text
+
+    def row(at: int) -> str:
+        return f"Row {label_at(source.row_labels, at, row_offset)}"
+
+    check_range(np.where(np.abs(x) > LARGEST, x, 0.0), cell)
+    check_range(row_sums, row, "row")
 
 
 # ----------------------------------------------------------------------------- arrays

@@ -33,6 +33,15 @@ class ColumnGraph:
     # Pairs of different components, the first of which leads to the second.
     edges: SmallInts = field(default_factory=lambda: np.zeros((0, 2), np.int32))
 
+    @classmethod
+    def star(cls, col_block: SmallInts) -> ColumnGraph:
+        """One component, which leads to every column of zeros."""
+        label = col_block.copy()
+        zeros = np.flatnonzero(label < 0)
+        label[zeros] = 1 + np.arange(len(zeros))
+        edges = np.stack([np.zeros_like(label[zeros]), label[zeros]], axis=1)
+        return cls(label, 1 + len(zeros), edges)
+
     @cached_property
     def is_single(self) -> bool:
         """Whether all columns have data and share a scale: every hole has a value."""

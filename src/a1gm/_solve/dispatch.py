@@ -7,7 +7,6 @@ Three fast ways do all of this in one call of the kernel where they can.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from a1gm._base.float_range import check_range
 from a1gm._base.types import Floats, Ints, Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.patterns import Patterns, weighted_counts
@@ -56,7 +56,8 @@ class Solved:
     """Factors, the statistics they fit, and the components of the table.
 
     ``components`` is None when no observed cell is zero, or one component has all
-    patterns and columns: the blocks of the factors are the components then.
+    patterns and columns but those of zeros, all of which share cells with it: the
+    blocks of the factors are the components then.
     """
 
     factors: Factors
@@ -68,6 +69,15 @@ class Solved:
     def is_plain(self) -> bool:
         """Whether one block holds every row and column: the usual case."""
         return self.components is None and self.factors.all_inside
+
+    @property
+    def leads_to_zeros(self) -> bool:
+        """Whether one block leads to all rows and columns outside: they are zeros."""
+        factors = self.factors
+        if self.components is not None or self.graph is not None:
+            return False
+        is_one = factors.n_blocks == 1 and not factors.all_inside
+        return is_one and self.statistics.has_zeros
 
 
 def solve_patterns(
@@ -83,6 +93,8 @@ def solve_patterns(
     ``source`` has the rows in ``blocks``; they are read again only if they must be.
     """
     read_cells = None
+    if not seen.is_table or seen.n_negative:
+        _check_columns(seen)
     if source is not None and not isinstance(source, SparseRows):
         here = source if isinstance(source, Rows) else None
         if here or (seen.is_mask and seen.n_patterns * seen.n_cols <= CELLS_AGAIN):
@@ -114,6 +126,7 @@ def solve(
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
         return plain
+    _check_columns(statistics)
     components, reduced = _reduce(statistics, force=read_cells is None)
     if reduced is None and read_cells is not None:
         statistics = read_cells()
@@ -132,6 +145,11 @@ def solve(
         core = solve_core(reduced, cells_of, **options)
     factors = expand_factors(reduced, core, statistics)
     return Solved(factors, statistics, components)
+
+
+def _check_columns(statistics: Patterns) -> None:
+    """Raise where the sum of a column is too large or too small to be fitted."""
+    check_range(statistics.col_sums, lambda at: f"Column {at}", "column")
 
 
 def _cells(
@@ -199,7 +217,7 @@ def _signed_factors(
         for k, (side, sums) in enumerate(sides.items()):
             if sums.min() <= 0.0:
                 at = int((reduced.core_places[1 - k] == sums.argmin()).argmax())
-                _refuse_margin(side, at, math.ldexp(sums.min(), patterns.exponent))
+                _refuse_margin(side, at, sums.min())
         core = solve_core(reduced, partial(_cells, patterns, None), **options)
     factors = expand_signed(reduced, core, patterns)
     if factors is None and core is NO_CORE:
@@ -319,27 +337,25 @@ def _solve_plain(
             found = kernel.solve_bits(keys, None, *margins, *options)
     if found is None:
         return None
-    pattern_factor, pattern_scale, col_factor, *_, step = found
+    pattern_factor, pattern_scale, col_factor, *_, step, is_whole = found
     if step > SETTLED:
         d = pattern_factor * pattern_scale
         step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
     factors = _plain_factors(found, step)
-    if weights is not None:
-        # Patterns and columns of zeros are in no block.
-        blocks = factors.pattern_block, factors.col_block
-        for block, factor in zip(blocks, (pattern_scale, col_factor), strict=True):
-            block[~(factor > 0.0)] = -1
-        factors.all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
-        if not factors.all_inside:
+    if not is_whole:  # patterns and columns of zeros are in no block
+        factors.pattern_block[pattern_scale == 0.0] = -1
+        factors.col_block[col_factor == 0.0] = -1
+        factors.all_inside = False
+        if weights is not None:
             col_factor[~statistics.has_observed()[1]] = np.nan
     return Solved(factors, statistics, components)
 
 
 def _plain_factors(found: Any, step: float) -> Factors:
     """Return the factors that the kernel has found for a table of one block."""
-    pattern_factor, pattern_scale, col_factor, n_iter, is_newton, gap, _ = found
+    pattern_factor, pattern_scale, col_factor, n_iter, is_newton, gap, *_ = found
     n, m = len(pattern_scale), len(col_factor)
     solver: Solver = "newton" if is_newton else "scaling" if n_iter else "closed form"
     blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
@@ -360,8 +376,7 @@ def _solve_nested(
     if not source.parts:  # a table in pieces takes the general way
         return None
     threads = threads_for(source.n_rows * source.n_cols, n_threads)
-    scale = math.ldexp(1.0, -mask.exponent)
-    found = kernel.solve_nested(mask.keys, source.parts, mask.col_sums, scale, threads)
+    found = kernel.solve_nested(mask.keys, source.parts, mask.col_sums, threads)
     if found is None:
         return None
     h, reach = found
@@ -389,7 +404,7 @@ def _solve_nested(
 
 def _read_cells(source: Any, seen: Patterns) -> Patterns:
     """Sum, and weight, of every observed cell; every row is a pattern."""
-    V, scale = seen.weights, math.ldexp(1.0, -seen.exponent)
+    V = seen.weights
     counts: list[Any] = [np.zeros(1, np.int64)]
     cols, values, weights = [], [], []
     for rows, piece in source.in_pieces():
@@ -399,7 +414,7 @@ def _read_cells(source: Any, seen: Patterns) -> Patterns:
             weights.append(V[rows][observed].astype(np.float64))
         counts.append(observed.sum(axis=1))
         cols.append(np.nonzero(observed)[1].astype(np.int32))
-        values.append(piece[observed] * scale)
+        values.append(piece[observed])
         if V is not None and not source.exposed:
             values[-1] *= weights[-1]
     return Patterns(
@@ -408,6 +423,5 @@ def _read_cells(source: Any, seen: Patterns) -> Patterns:
         cols=np.concatenate(cols),
         sums=np.concatenate(values),
         weights=None if V is None else np.concatenate(weights),
-        exponent=seen.exponent,
         n_negative=seen.n_negative,
     )

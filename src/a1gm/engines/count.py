@@ -179,9 +179,9 @@ def _wide(table: LazyTable, negatives: Negatives) -> Patterns | None:
         seen, low = patterns_of_sums(found, m)
         return seen, float(seen.sums.sum()), float(low.min())
 
-    seen, reading, n_negative = _settled(table, negatives, ask)
+    seen, _, n_negative = _settled(table, negatives, ask)
     if seen is not None:
-        seen.exponent, seen.n_negative = reading.exponent, n_negative
+        seen.n_negative = n_negative
     return seen
 
 
@@ -263,7 +263,6 @@ def _narrow(table: LazyTable, negatives: Negatives) -> Patterns:
     rows = table.cells(**reading._asdict()).select(r=_row_sum(m), **keys)
     what = "counts the patterns of holes by the sums of their rows"
     seen, _ = patterns_of_margins(rows, keys, what, col_sums)
-    seen.exponent = reading.exponent
     return seen
 
 

@@ -227,7 +227,7 @@ class RankOneImputer(Estimator):
                 n_observed = _observed_weight(rows, s)
             with np.errstate(invalid="ignore"):
                 means = seen.col_sums / n_observed
-            fallback = np.ldexp(means, seen.exponent)
+            fallback = means
         found: dict[str, Any] = {"indicator_": None}
         if self.add_indicator:
             indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)

@@ -33,7 +33,6 @@ MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
 MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
 ROWS_AT_ONCE, PIECES = 1 << 12, 8  # of the rows whose fitted values are looked at
 SMALLEST, LARGEST = 1e-100, 1e100
-FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
 
 
@@ -79,8 +78,6 @@ class Information:
         # Components of the columns and of the patterns; below 0 without one.
         self.label, self.component = self.fates.graph.label, self.fates.component
         self.h = np.nan_to_num(fit.col_factor)
-        # Sums of the patterns times this are sums of the data.
-        self.unit = math.ldexp(1.0, self.patterns.exponent)
 
     @property
     def is_signed(self) -> bool:
@@ -89,7 +86,7 @@ class Information:
 
     def check_size(self) -> None:
         """Raise for data whose squares, or products of three, may leave float64."""
-        check_sum(self.unit * float(np.abs(self.patterns.col_sums).sum()))
+        check_sum(float(np.abs(self.patterns.col_sums).sum()))
 
     # ----------------------------------------------------------------------- patterns
     def inside(self, component: SmallInts) -> Bools:
@@ -165,12 +162,12 @@ class Information:
         if not is_thin:
             between, sums = np.zeros((m, m)), np.zeros(m)
             for some in self.patterns.stretches():
-                R = self.unit * self.patterns.row_sums[some]
+                R = self.patterns.row_sums[some]
                 Q, _ = self.shares(some)
                 sums += R @ Q
                 between += (Q * R[:, None]).T @ Q
             return Covariance(self._grounded(between, sums, self.label, "Column"))
-        R = self.unit * self.patterns.row_sums
+        R = self.patterns.row_sums
         F = R[:, None] * self.by_pattern(lambda some: self.shares(some)[0])
         c = F.sum(axis=0)
         own = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
@@ -227,7 +224,7 @@ class Information:
             return
         for some in self.patterns.stretches():
             every, zeros = self.fates.rows.pattern_counts(some)
-            r = self.unit * self.patterns.row_sums[some] / np.maximum(every - zeros, 1)
+            r = self.patterns.row_sums[some] / np.maximum(every - zeros, 1)
             yield r[:, None] * self.shares(some)[0]
 
     # --------------------------------------------------------------------------- rows
@@ -308,12 +305,7 @@ class Information:
                 seen += weighted_counts(cells.j, cells.weight * cells.x, len(seen))
             yield cells
         with np.errstate(all="ignore"):
-            fitted = np.ldexp(patterns.col_sums, patterns.exponent)
-            power = np.log2(fitted.max()) - np.log2(seen.max())
-            if self.table.is_weighted and not 1.0 / FAR < seen.max() < FAR:
-                # Such weights are fitted times a power of two: only ratios count.
-                seen = np.ldexp(seen, int(np.nan_to_num(np.rint(power))))
-            self.check_same(seen, fitted)
+            self.check_same(seen, patterns.col_sums)
 
     @cached_property
     def cell_sums(self) -> CellSums:

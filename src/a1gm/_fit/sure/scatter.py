@@ -119,11 +119,11 @@ class Scatter:
         n = int(info.label.max(initial=0)) + 1
         sums, cells = np.zeros(n), np.zeros(n)
         columns = np.where(info.label >= 0, patterns.col_sums, 0.0)
-        of_factors = info.unit * float(xlogy(columns, info.h).sum())
+        of_factors = float(xlogy(columns, info.h).sum())
         of_factors += self._sum_of_row_logs()
         for some in patterns.stretches():
             Q, reach = info.shares(some)
-            own = info.unit * np.where(reach > 0.0, patterns.row_sums[some], 0.0)
+            own = np.where(reach > 0.0, patterns.row_sums[some], 0.0)
             of_factors -= float(xlogy(own, np.where(reach > 0.0, reach, 1.0)).sum())
             every, zeros = info.fates.rows.pattern_counts(some)
             block = np.maximum(info.component[some], 0)
@@ -221,7 +221,7 @@ class Scatter:
 
     def _or_zero(self, statistic: float) -> float:
         """The statistic, or 0 where it is no more than the rounding of the total."""
-        total = self.info.unit * float(self._patterns.col_sums.sum())
+        total = float(self._patterns.col_sums.sum())
         return 0.0 if statistic <= ROUNDING * total else statistic
 
     def _sums(self) -> Iterator[tuple[slice, Floats, Floats]]:
@@ -238,7 +238,7 @@ class Scatter:
             with np.errstate(over="ignore"):
                 found = squares[some][own] / Q[own]
             total += float((found - (2.0 * S - fitted)[own]).sum())
-        return self.info.unit * total
+        return total
 
     def _divergence_of_sums(self) -> float:
         from scipy.special import xlogy
@@ -247,7 +247,7 @@ class Scatter:
         for some, Q, S in self._sums():
             n = self._patterns.observed_cells(some).sum(axis=1)
             total -= float(xlogy(S, n[:, None] * Q)[Q > 0.0].sum())
-        return self.info.unit * total
+        return total
 
     def _sum_of_row_logs(self) -> float:
         """Sum of r log r over the rows; NaN where neither they nor it were kept."""
@@ -255,7 +255,7 @@ class Scatter:
 
         info, total = self.info, 0.0
         if self._keeps_sums:
-            return info.unit * float(self._patterns.logs[1])
+            return float(self._patterns.logs[1])
         if not info.fates.rows.is_kept:
             return self._table.row_logs
         for start in range(0, info.shape[0], ROWS_AT_ONCE):

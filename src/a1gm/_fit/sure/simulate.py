@@ -64,7 +64,7 @@ class _Table:
         some = slice(0, patterns.n_patterns)
         Q, reach = info.shares(some)
         P = patterns.weights_of(some)
-        sums = info.unit * patterns.row_sums[some]
+        sums = patterns.row_sums[some]
         self.chosen: Any = info.chosen(some, cells)
         self.inside = patterns.inside(info.component, info.label)
         self.pattern_of_row: Ints | None = None

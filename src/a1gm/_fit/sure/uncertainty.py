@@ -407,7 +407,7 @@ class Uncertainty(Errors):
         if not info.table.is_weighted:
             for some in info.patterns.stretches():
                 Q, reach = info.shares(some)
-                R = info.unit * info.patterns.row_sums[some]
+                R = info.patterns.row_sums[some]
                 W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
                 U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
                 yield Q, info.chosen(some, cells) * info.h, W, U

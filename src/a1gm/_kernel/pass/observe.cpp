@@ -15,9 +15,7 @@ namespace {
 // its own and of theirs; NaN where float64 does not have it.
 double alike(double sum, double own, double theirs) {
   if (sum == 0.0) return sum;
-  const double ratio = theirs / own, quick = sum * ratio;
-  if (keeps_digits(ratio) && keeps_digits(quick)) return quick;
-  const double found = scaled_product(sum, theirs, own);
+  const double found = sum * (theirs / own);
   return keeps_digits(found) ? found : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -71,7 +69,7 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
 // Whether rows are read where they lie, as cells of type T.
 template <typename T>
 bool is_direct(const std::vector<Part>& parts, const Options& options) {
-  return options.scale == 1.0 && options.weights == nullptr && parts.size() == 1 &&
+  return options.weights == nullptr && parts.size() == 1 &&
          lies_as<T>(parts[0]);
 }
 
@@ -112,8 +110,7 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
   for (Worker<T>& worker : workers) {
     out.negative.add(worker.negative);
     out.infinite.add(worker.infinite);
-    out.total += worker.total;
-    out.overflow |= worker.overflow;
+    out.is_in_range &= worker.is_in_range;
     out.has_zero |= worker.has_zero;
     if (worker.weighing()) out.range.add(worker.weighing()->range);
   }
@@ -129,11 +126,6 @@ Observed observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sum
   auto* const run =
       is_direct<float>(parts, options) ? observe_as<float> : observe_as<double>;
   run(parts, n_rows, row_sums, ids, options, out);
-  // No sum of cells of at least 0 is above that of all of them.
-  if (!std::isfinite(out.total) || out.negative.count != 0) {
-    for (const double s : out.sums) out.overflow |= !std::isfinite(s);
-    for (const double s : out.col_sums) out.overflow |= !std::isfinite(s);
-  }
   return out;
 }
 

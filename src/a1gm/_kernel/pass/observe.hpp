@@ -21,7 +21,6 @@ struct Fault {  // cells of one bad kind: how many, and the first in row-major o
 
 struct Options {
   int n_threads = 1;
-  double scale = 1.0;         // every cell is multiplied by it (a power of two)
   int64_t table_cells = 1 << 18;  // a smaller pattern table is always kept
   bool keep_table = false;    // keep the pattern table whatever its size
   // Weights of the cells. Patterns are then rows of proportional weights.
@@ -41,8 +40,7 @@ struct Observed {
   std::vector<uint64_t> positive;  // wide form: n_rows x words, cell > 0
   std::vector<double> col_sums;  // wide form
   bool has_zero = false;         // wide form: an observed cell is 0
-  double total = 0.0;            // sum of all cells, roughly
-  bool overflow = false;
+  bool is_in_range = true;       // sums of rows, and signed cells: range.hpp
   Fault negative, infinite;
   WeightRange range;
 };

@@ -10,9 +10,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr uint64_t kHalf = 1 << 8, kDigits = ~uint64_t{2 * kHalf - 1};  // 44 bits
-constexpr uint64_t kLifted = uint64_t{1} << 63;
 constexpr double kProportional = 0x1p-50;
-const double kLift = std::ldexp(1.0, 1020);
 
 void weigh_cell(double x, double v, bool is_exposure, double& y, WeightRange& range) {
   range.bad |= !(v >= 0.0 && v < HUGE_VAL);
@@ -26,15 +24,12 @@ void weigh_cell(double x, double v, bool is_exposure, double& y, WeightRange& ra
   range.most_cell = std::max(range.most_cell, y);
 }
 
-// The bits of a ratio; one below the smallest float64 with all digits is lifted.
+// The bits of a ratio.
 uint64_t key_of(double v, double largest, bool exact) {
-  double ratio = v / largest;
-  const bool is_lifted = ratio < std::numeric_limits<double>::min();
-  if (is_lifted) ratio = v * kLift / largest;
+  const double ratio = v / largest;
   uint64_t bits;
   std::memcpy(&bits, &ratio, sizeof bits);
-  const uint64_t digits = exact ? bits | 1 : (bits + kHalf) & kDigits;
-  return is_lifted ? digits | kLifted : digits;
+  return exact ? bits | 1 : (bits + kHalf) & kDigits;
 }
 
 // How many observed cells have weights v that are not `largest` / `most` times the others.

@@ -94,8 +94,7 @@ class Worker {
   // Margins and bit masks only: memory is a 32nd of the data.
   void observe_wide(uint64_t* bits, uint64_t* positive) {
     negative = infinite = Fault{};
-    total = 0.0;
-    overflow = false;
+    is_in_range = true;
     if (weighing_) weighing_->range = {};
     sums.clear();
     sums.emplace_back(job_.n_cols, memory_.next());
@@ -147,8 +146,7 @@ class Worker {
   std::vector<ColumnSums> sums;
   std::vector<int64_t> counts;
   Fault negative, infinite;
-  double total = 0.0;
-  bool overflow = false, has_zero = false;
+  bool is_in_range = true, has_zero = false;
 
  private:
   // Whether all rows of the tile have a pattern that is known already.
@@ -253,7 +251,7 @@ class Worker {
       if (job_.is_weighted())
         weighing_->weigh_rows(row, rows, scratch_.data());
       else
-        load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale, scratch_.data());
+        load_tile(job_.parts, row, rows, job_.n_cols, scratch_.data());
       x_ = scratch_.data();
     }
   }
@@ -271,10 +269,8 @@ class Worker {
       job_.isa.scan(x_, stride_, rows, job_.n_cols, job_.words, tile);
     done_ = tile.done;
     next_ = Scan::columns;
-    const double of_tile = quick_sum(job_.row_sums + row, rows);
-    total += of_tile;
-    // One row that is not finite is enough to spoil the sum of them all.
-    if (tile.smallest < 0.0 || !std::isfinite(of_tile)) find_faults(row, rows);
+    is_in_range &= are_in_range(job_.row_sums + row, rows);
+    if (tile.smallest < 0.0 || !is_in_range) find_faults(row, rows);
     return done_;
   }
 
@@ -291,18 +287,17 @@ class Worker {
     tile.done = Scan::added;
   }
 
-  // Notes the bad cells of the tile, and sums that are not finite without any.
+  // Notes the bad cells of the tile.
   void find_faults(int64_t row, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
-      const int64_t before = infinite.count;
       for (int64_t j = 0; j < job_.n_cols; ++j) {
         const double v = x_[i * stride_ + j];
         if (std::isinf(v))
           infinite.add({1, row + i, j, v});
         else if (v < 0.0)
           negative.add({1, row + i, j, v});
+        is_in_range &= !(std::abs(v) > kLargest);
       }
-      overflow |= infinite.count == before && !std::isfinite(job_.row_sums[row + i]);
     }
   }
 };

@@ -66,7 +66,10 @@ class Placer {
         reader_(job.parts, job.n_cols, layout.tile_rows),
         factors_(static_cast<size_t>(layout.tile_rows) + 4),
         reach_(factors_.size()),
-        columns_(static_cast<size_t>(layout.by_columns ? job.n_cols : 0)) {}
+        columns_(static_cast<size_t>(layout.by_columns ? job.n_cols : 0)) {
+    for (int64_t j = 0; !job.takes_negatives && j < job.n_cols; ++j)
+      if (h[j] == 0.0) zeros_.push_back(j);
+  }
 
   // Calls use(tile) for the rows from `begin` to `end`; false where it must decline.
   template <typename F>
@@ -136,7 +139,18 @@ class Placer {
       factors_[i] = w;
     }
     tile.has_empty = has_empty;
-    return is_right;
+    return is_right && (zeros_.empty() || (!has_empty && are_zeros(tile)));
+  }
+
+  // Whether the cells of the columns of factor 0 are zeros.
+  bool are_zeros(const Tile& tile) const {
+    bool is_positive = false;
+    for (const int64_t j : zeros_)
+      for (int64_t i = 0; i < tile.rows; ++i) {
+        const double cell = layout.by_columns ? column(j)[i] : tile.x[i * tile.stride + j];
+        is_positive |= cell > 0.0;
+      }
+    return !is_positive;
   }
 
   Poll poll_;
@@ -144,6 +158,7 @@ class Placer {
   TileReader reader_;
   std::vector<double> factors_, reach_;  // padded to whole vectors
   std::vector<Column> columns_;
+  std::vector<int64_t> zeros_;  // columns of factor 0 that may hold only zeros
 };
 
 // Calls run(placer, stretch, first row, last row) for every stretch, on threads, which
@@ -287,7 +302,7 @@ bool is_zero(const double* x, int64_t cols) {
 
 // The sums over the rows from `begin` to `end`.
 void add_squares(const Squares& job, int64_t begin, int64_t end, double* hi, double* lo) {
-  TileReader reader(job.parts, job.n_cols, kMaxRows, job.scale);
+  TileReader reader(job.parts, job.n_cols, kMaxRows);
   Poll poll;
   for (int64_t row = begin; row < end; row += kMaxRows) {
     const int64_t rows = std::min(kMaxRows, end - row);

@@ -2,7 +2,7 @@
 // is the sum of its observed cells over the sum of their columns' factors.
 //
 // Every function that places declines, by returning false, where a cell is infinite or,
-// unless `takes_negatives`, negative, and where a factor or a filled cell leaves the
+// unless `takes_negatives`, negative, or positive where h is 0, and where a factor or a filled cell leaves the
 // range of float64. Nothing that was written then counts: the caller takes the general
 // way, which finds the words.
 #pragma once
@@ -56,14 +56,13 @@ bool pearson(const Placing& job, Sums& sums);
 struct Squares {
   const std::vector<Part>& parts;
   int64_t n_rows, n_cols;
-  const double* row_sums;  // of the cells times `scale`
+  const double* row_sums;
   const int32_t* lines;    // of each row
   int64_t n_lines;
-  double scale;
   int n_threads;
 };
 
-// The sum of (x scale)^2 / r for each line and column, over the rows of the line, r being
+// The sum of x^2 / r for each line and column, over the rows of the line, r being
 // the sum of the row. NaN for a line with a row that has cells but no positive sum.
 std::vector<double> square_sums(const Squares& job);
 

@@ -172,16 +172,12 @@ void load_one(const Part& part, int64_t row, int64_t rows, int64_t stride, doubl
 }  // namespace
 
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
-               int64_t stride, double scale, double* out) {
-  if (!load_columns(parts, row, rows, stride, out)) {
-    double* to = out;
-    for (const Part& part : parts) {
-      load_one(part, row, rows, stride, to);
-      to += part.n_cols;
-    }
+               int64_t stride, double* out) {
+  if (load_columns(parts, row, rows, stride, out)) return;
+  for (const Part& part : parts) {
+    load_one(part, row, rows, stride, out);
+    out += part.n_cols;
   }
-  if (scale != 1.0)
-    for (int64_t k = 0; k < rows * stride; ++k) out[k] *= scale;
 }
 
 void load_column(const Part& part, int64_t row, int64_t rows, double* out) {

@@ -65,7 +65,7 @@ bool lies_as(const Part& part) {
 
 // Reads rows as float64 with NaN for missing cells, `stride` doubles apart.
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
-               int64_t stride, double scale, double* out);
+               int64_t stride, double* out);
 
 // Reads rows of a part of one column.
 void load_column(const Part& part, int64_t row, int64_t rows, double* out);
@@ -85,12 +85,10 @@ inline Column column_of(const Part& part, int64_t row) {
 // Rows of a table as float64, where they lie if they can be used there.
 class TileReader {
  public:
-  TileReader(const std::vector<Part>& parts, int64_t n_cols, int64_t tile_rows,
-             double scale = 1.0)
+  TileReader(const std::vector<Part>& parts, int64_t n_cols, int64_t tile_rows)
       : parts_(parts),
         n_cols_(n_cols),
-        scale_(scale),
-        is_direct_(scale == 1.0 && parts.size() == 1 && lies_as<double>(parts[0])),
+        is_direct_(parts.size() == 1 && lies_as<double>(parts[0])),
         stride_(is_direct_ ? parts[0].row_stride / 8 : n_cols),
         tile_(is_direct_ ? 0 : static_cast<size_t>(tile_rows * n_cols)) {}
 
@@ -98,7 +96,7 @@ class TileReader {
   const double* rows(int64_t row, int64_t n) {
     if (is_direct_)
       return reinterpret_cast<const double*>(parts_[0].data + row * parts_[0].row_stride);
-    load_tile(parts_, row, n, n_cols_, scale_, tile_.data());
+    load_tile(parts_, row, n, n_cols_, tile_.data());
     return tile_.data();
   }
   // Some rows of column j, which is a part of its own.
@@ -115,7 +113,6 @@ class TileReader {
  private:
   const std::vector<Part>& parts_;
   int64_t n_cols_;
-  double scale_;
   bool is_direct_;
   int64_t stride_;
   std::vector<double> tile_;

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.bits import pack_bits, unpack_bits
-from a1gm._base.float_range import LEAST, keeps_digits, product
+from a1gm._base.float_range import LARGEST, LEAST, SMALLEST, keeps_digits
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 
 Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int]
@@ -21,7 +21,7 @@ NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
 PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
 
 
-def _pieces(parts: list[Part], scale: float) -> Iterator[tuple[slice, Floats]]:
+def _pieces(parts: list[Part]) -> Iterator[tuple[slice, Floats]]:
     """Yield some rows, and their cells as float64 with NaN for missing ones."""
     n, m = len(parts[0][0]), sum(part[0].shape[1] for part in parts)
     step = max(1, PIECE_CELLS // max(m, 1))
@@ -37,35 +37,33 @@ def _pieces(parts: list[Part], scale: float) -> Iterator[tuple[slice, Floats]]:
                 piece[valid[rows] == 0] = np.nan
             columns.append(piece)
         piece = columns[0] if len(columns) == 1 else np.hstack(columns)
-        yield rows, piece * scale if scale != 1.0 else piece
+        yield rows, piece
 
 
 def read_rows(parts: list[Part]) -> Floats:
     """All rows as float64, NaN for missing cells."""
     empty = np.zeros((0, sum(part[0].shape[1] for part in parts)))
-    return np.vstack([empty, *(piece for _, piece in _pieces(parts, 1.0))])
+    return np.vstack([empty, *(piece for _, piece in _pieces(parts))])
 
 
 # ------------------------------------------------------------------------ observing
 def observe(
     parts: list[Part],
     n_threads: int,
-    scale: float,
     table_cells: int,
     keep_table: bool,
 ) -> tuple[Any, ...]:
     """Observe all rows once; see ``a1gm._observe``."""
     n, m = len(parts[0][0]), sum(part[0].shape[1] for part in parts)
     seen = _Pass(n, m)
-    with np.errstate(over="ignore", invalid="ignore"):  # the flag reports overflow
-        for rows, piece in _pieces(parts, scale):
+    with np.errstate(over="ignore", invalid="ignore"):  # the flag reports it
+        for rows, piece in _pieces(parts):
             seen.add(piece, rows)
         wide = not keep_table and len(seen.counts) * m > table_cells
         wide = wide and len(seen.counts) * 4 > n
         form = seen.wide_form() if wide else seen.table_form()
-        total = float(seen.row_sums.sum())
     faults = tuple(seen.negative), tuple(seen.infinite)
-    return seen.row_sums, wide, form, total, seen.overflow, *faults
+    return seen.row_sums, wide, form, seen.is_in_range, *faults
 
 
 class _Pass:
@@ -80,7 +78,7 @@ class _Pass:
         self.sums: list[Floats] = []
         self.counts: list[int] = []
         self.positive: list[Words] = []
-        self.overflow = False
+        self.is_in_range = True
         self.negative: list[Any] = [0, -1, -1, 0.0]
         self.infinite: list[Any] = [0, -1, -1, 0.0]
 
@@ -100,8 +98,9 @@ class _Pass:
             self.counts[number] += int(chosen.sum())
             self.ids[rows][chosen] = number
         self.positive.append(pack_bits(piece > 0))
-        if not infinite.any():
-            self.overflow |= not np.isfinite(self.row_sums[rows]).all()
+        size = np.abs(self.row_sums[rows])
+        is_right = (size == 0.0) | ((size >= SMALLEST) & (size <= LARGEST))
+        self.is_in_range &= bool(is_right.all() and (np.abs(cells) <= LARGEST).all())
 
     def _number(self, key: Words) -> int:
         number = self.index.setdefault(key.tobytes(), len(self.keys))
@@ -113,14 +112,12 @@ class _Pass:
 
     def table_form(self) -> tuple[Any, ...]:
         sums = np.array(self.sums).reshape(-1, self.n_cols)
-        self.overflow |= not np.isfinite(sums).all()
         keys = np.array(self.keys, np.uint64).reshape(-1, -(-self.n_cols // 64))
         return self.ids, keys, np.array(self.counts, np.int64), sums
 
     def wide_form(self) -> tuple[Any, ...]:
         bits, positive = np.array(self.keys)[self.ids], np.vstack(self.positive)
         col_sums = np.sum(self.sums, axis=0)
-        self.overflow |= not np.isfinite(col_sums).all()
         return bits, positive, col_sums, bool((bits != positive).any())
 
 
@@ -188,9 +185,7 @@ def observe_weighted(
     are_fit = bool(((V >= 0.0) & (np.inf > V)).all())
     used, at = (V > 0.0) & ~np.isnan(X), (V > 0.0) & (X > 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        times = np.ones(1) if is_exposure else V
-        cells = product(np.where(used, X, 0.0), times)
-        cells = np.where(used, cells, 0.0)
+        cells = np.where(used, X if is_exposure else X * V, 0.0)
         are_fit &= bool(((cells >= 0.0) & (cells < np.inf)).all())
         sums = cells.sum(axis=1)
         kinds = _proportional_rows(np.where(used, V, 0.0))
@@ -219,7 +214,7 @@ class _Kinds:
         """Sums that rows would have with the weights of the first of their kind."""
         theirs = self.largest[self.first][self.number]
         own = np.where(self.largest > 0.0, self.largest, 1.0)
-        found = product(sums, theirs, over=own)
+        found = sums * (theirs / own)
         kept = keeps_digits(found) & ((found == 0.0) == (sums == 0.0))
         return np.where(kept, found, np.nan)
 
@@ -285,7 +280,7 @@ def divergence(
     """
     total = factors = 0.0
     with np.errstate(all="ignore"):
-        for _, piece in _pieces(parts, 1.0):
+        for _, piece in _pieces(parts):
             observed = ~np.isnan(piece)
             sums = np.where(observed, piece, 0.0).sum(axis=1)
             w = sums / np.where(observed, h, 0.0).sum(axis=1)
@@ -308,15 +303,14 @@ def square_sums(
     row_sums: Floats,
     patterns: SmallInts,
     n_patterns: int,
-    scale: float,
     n_threads: int,
 ) -> Floats:
-    """Sums of (x scale)² / r by pattern and column, r being the sum of the row.
+    """Sums of x² / r by pattern and column, r being the sum of the row.
 
     NaN for a pattern with a row that has cells but no positive sum.
     """
     sums = np.zeros((n_patterns, sum(part[0].shape[1] for part in parts)))
-    for rows, piece in _pieces(parts, scale):
+    for rows, piece in _pieces(parts):
         x = np.nan_to_num(piece, nan=0.0)
         with np.errstate(all="ignore"):
             squares = x * (x / row_sums[rows, None])

@@ -98,13 +98,12 @@ bool find_nesting(const BitMask& mask, Nesting& out) {
 
 // B_k of every step k; cells are read like those of `observe`.
 std::vector<double> sum_before_steps(const BitMask& mask, const std::vector<Part>& parts,
-                                     const Nesting& nesting, double scale,
-                                     int n_threads) {
+                                     const Nesting& nesting, int n_threads) {
   const int64_t n_rows = mask.n, m = mask.m;
   const int threads = useful_threads(n_threads, n_rows * m);
   std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(nesting));
   auto work = [&](int t) {
-    TileReader rows(parts, m, 1, scale);
+    TileReader rows(parts, m, 1);
     Poll poll;
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
       if (nesting.depth[i] < 2) continue;  // step 0 has nothing before it
@@ -143,12 +142,12 @@ std::vector<double> nested_factors(const Nesting& nesting,
 }  // namespace
 
 bool solve_nested(const BitMask& mask, const std::vector<Part>& parts,
-                  const double* col_sums, double scale, int n_threads,
-                  std::vector<double>& h, std::vector<double>& reach) {
+                  const double* col_sums, int n_threads, std::vector<double>& h,
+                  std::vector<double>& reach) {
   Nesting nesting;
   if (!find_nesting(mask, nesting)) return false;
-  h = nested_factors(nesting, sum_before_steps(mask, parts, nesting, scale, n_threads),
-                     col_sums, mask.m);
+  h = nested_factors(nesting, sum_before_steps(mask, parts, nesting, n_threads), col_sums,
+                     mask.m);
   std::vector<double> of_step(nesting.n_steps() + 1, 0.0);
   nesting.each_column([&](size_t k, int32_t j) { of_step[k + 1] += h[j]; });
   std::partial_sum(of_step.begin(), of_step.end(), of_step.begin());

@@ -13,6 +13,7 @@ struct Plain {
   std::vector<double> pattern_factor, pattern_scale, col_factor;
   int64_t n_iter = 0;  // 0: closed form
   bool newton = false;
+  bool is_whole = true;  // no row and no column has factor 0
   double gap = 0.0, step = 0.0;  // of the margins, and of the cells (cell_error.hpp)
   // Makes the column factors sum to 1 and the scales from the row sums; false if a number
   // has lost digits.
@@ -23,9 +24,10 @@ struct Plain {
 // Whether factors are positive, with all their digits, or 0 like the sums.
 bool are_usable(const std::vector<double>& factors, const double* sums);
 
-// Solves a pattern table of one block. False when it has empty rows or columns, several
-// blocks, or zeros that break it into components, or when neither scaling nor Newton's
-// method on a small core settles its cells: those take the general way.
+// Solves a pattern table of one block. Rows and columns of zeros have factor 0. False when
+// there are empty rows or columns, several blocks, or zeros that break it into
+// components, or when neither scaling nor Newton's method on a small core settles its
+// cells: those take the general way.
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
                  int64_t max_sweeps, int64_t max_steps, Plain& out);
 
@@ -62,7 +64,7 @@ std::vector<double> collect_bits(const BitMask& mask, const double* d, int64_t n
 // their sum over the columns that each row observes. False when some two patterns do not
 // contain one another.
 bool solve_nested(const BitMask& mask, const std::vector<Part>& parts,
-                  const double* col_sums, double scale, int n_threads,
-                  std::vector<double>& h, std::vector<double>& reach);
+                  const double* col_sums, int n_threads, std::vector<double>& h,
+                  std::vector<double>& reach);
 
 }  // namespace a1gm

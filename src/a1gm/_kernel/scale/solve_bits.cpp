@@ -165,7 +165,6 @@ class BitRows {
 constexpr int64_t kTileCells = 1 << 9;  // of rows that are read at once
 constexpr int kRounds = 64;  // of the search for connected rows
 constexpr double kLeastShare = 0.02;
-constexpr double kSmallestSum = 1e-280;  // below it squares of shares could vanish
 constexpr double kNear = 0.01;           // a gap at which the spread is measured
 constexpr double kSlack = 1e-6;
 
@@ -401,11 +400,8 @@ std::vector<double> beside(const BitMask& mask, const double* values) {
   return all;
 }
 
-// Whether sums are large enough, or 0 where there may be such ones.
-bool are_sums(const double* sums, int64_t n, bool may_be_0) {
-  return std::all_of(sums, sums + n, [may_be_0](double x) {
-    return x == 0.0 ? may_be_0 : x > kSmallestSum && keeps_digits(x);
-  });
+bool are_positive(const double* sums, int64_t n) {
+  return std::all_of(sums, sums + n, [](double x) { return x > 0.0; });
 }
 
 // Sweeps from h; false unless they settle. The sums of the last one make columns exact.
@@ -429,8 +425,9 @@ bool settles(Rows& rows, const double* R, const double* C, Patience rule,
 
 bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out) {
-  if (!are_sums(R, mask.n, false) || !are_sums(C, mask.m, false) || !meet_the_fullest(mask))
+  if (!are_in_range(C, mask.m) || !are_positive(R, mask.n) || !are_positive(C, mask.m))
     return false;
+  if (!meet_the_fullest(mask)) return false;
   BitRows rows(mask, n_threads);
   // Rows as they are make the first columns, and bound how much any two rows share.
   std::vector<double> h(C, C + mask.m), sum_of_rows(h.size());
@@ -447,9 +444,9 @@ bool solve_bits(const BitMask& mask, const double* R, const double* C, double to
 bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
                          const double* R, const double* C, double tol,
                          int64_t max_sweeps, int n_threads, Plain& out) {
-  if (!are_sums(R, mask.n, true) || !are_sums(C, mask.m, true) || !are_one_block(mask, R, C))
-    return false;
+  if (!are_in_range(C, mask.m) || !are_one_block(mask, R, C)) return false;
   WeightedRows rows(mask, weights, n_threads, R, C);
+  out.is_whole = are_positive(R, mask.n) && are_positive(C, mask.m);
   const double largest = *std::max_element(C, C + mask.m);
   std::vector<double> h = beside(mask, C);
   for (double& x : h)

@@ -42,16 +42,24 @@ bool finds_all(const BitMask& keys, const double* sums, bool backward) {
   return found.size() == n_all;
 }
 
-// Row and column sums; false unless no row or column is empty and every observed sum is
-// positive, or zeros leave the table in one strongly connected component
-// (components.py).
-bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
-                      std::vector<double>& C) {
-  const auto [bits, n, m, words] = keys;
-  R.assign(static_cast<size_t>(n), 0.0);
-  C.assign(static_cast<size_t>(m), 0.0);
-  int64_t n_observed = 0;
-  for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(bits[k]);
+// A table of patterns with its row and column sums.
+struct Margins {
+  const BitMask& keys;
+  const double* sums;
+  std::vector<double> R, C;
+  int64_t n_positive = 0;  // cells
+
+  Margins(const BitMask& mask, const double* cells);
+  bool are_positive() const;
+  bool are_one_component() const;
+};
+
+Margins::Margins(const BitMask& mask, const double* cells)
+    : keys(mask),
+      sums(cells),
+      R(static_cast<size_t>(mask.n), 0.0),
+      C(static_cast<size_t>(mask.m), 0.0) {
+  const int64_t n = keys.n, m = keys.m;
   std::vector<double> counts(static_cast<size_t>(m), 0.0);  // doubles: one vector loop
   double* const positives = counts.data();
   double* const columns = C.data();
@@ -63,15 +71,71 @@ bool positive_margins(const BitMask& keys, const double* sums, std::vector<doubl
     }
     R[i] = quick_sum(s, m);
   }
-  const auto n_positive =
-      static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
-  // Sums of missing cells are 0: as many positive as observed ones means that they are
-  // the same.
+  n_positive = static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
+}
+
+bool Margins::are_positive() const {
   const auto positive = [](double x) { return x > 0.0; };
   return std::all_of(R.begin(), R.end(), positive) &&
-         std::all_of(C.begin(), C.end(), positive) &&
-         (n_positive == n_observed ||
-          (finds_all(keys, sums, false) && finds_all(keys, sums, true)));
+         std::all_of(C.begin(), C.end(), positive);
+}
+
+// Whether every observed sum is positive, or zeros leave the table in one strongly
+// connected component (components.py). Margins are positive.
+bool Margins::are_one_component() const {
+  int64_t n_observed = 0;
+  for (int64_t k = 0; k < keys.n * keys.words; ++k) n_observed += count_bits(keys.bits[k]);
+  // Sums of missing cells are 0: as many positive as observed ones means that they are
+  // the same.
+  return n_positive == n_observed ||
+         (finds_all(keys, sums, false) && finds_all(keys, sums, true));
+}
+
+// The rows and columns with a positive sum: the others have factor 0, and need no graph
+// where all of them share cells with these.
+struct Rest {
+  std::vector<int64_t> rows, cols;
+  std::vector<uint64_t> bits;
+  std::vector<double> sums;
+  bool is_joined = true;
+
+  explicit Rest(const Margins& all) {
+    for (size_t i = 0; i < all.R.size(); ++i)
+      if (all.R[i] > 0.0) rows.push_back(static_cast<int64_t>(i));
+    for (size_t j = 0; j < all.C.size(); ++j)
+      if (all.C[j] > 0.0) cols.push_back(static_cast<int64_t>(j));
+    const int64_t words = (n_cols() + 63) / 64;
+    const BitMask& keys = all.keys;
+    const auto observes = [&keys](int64_t i, int64_t j) {
+      return (keys.bits[i * keys.words + j / 64] >> (j & 63) & 1) != 0;
+    };
+    for (int64_t i = 0; i < keys.n; ++i)
+      if (!(all.R[i] > 0.0))
+        is_joined &= std::any_of(cols.begin(), cols.end(),
+                                 [&](int64_t j) { return observes(i, j); });
+    for (int64_t j = 0; j < keys.m; ++j)
+      if (!(all.C[j] > 0.0))
+        is_joined &= std::any_of(rows.begin(), rows.end(),
+                                 [&](int64_t i) { return observes(i, j); });
+    bits.assign(static_cast<size_t>(n_rows() * words), 0);
+    sums.reserve(rows.size() * cols.size());
+    for (int64_t i = 0; i < n_rows(); ++i)
+      for (int64_t j = 0; j < n_cols(); ++j) {
+        const int64_t row = rows[i], col = cols[j];
+        bits[i * words + j / 64] |= uint64_t{observes(row, col)} << (j & 63);
+        sums.push_back(all.sums[row * all.keys.m + col]);
+      }
+  }
+  int64_t n_rows() const { return static_cast<int64_t>(rows.size()); }
+  int64_t n_cols() const { return static_cast<int64_t>(cols.size()); }
+  BitMask mask() const { return {bits.data(), n_rows(), n_cols(), (n_cols() + 63) / 64}; }
+};
+
+// Puts values at their places among zeros.
+void spread(const std::vector<int64_t>& places, size_t n, std::vector<double>& values) {
+  std::vector<double> all(n, 0.0);
+  for (size_t k = 0; k < places.size(); ++k) all[places[k]] = values[k];
+  values = std::move(all);
 }
 
 // The cells of a table of patterns.
@@ -127,9 +191,23 @@ bool Plain::finish(const double* R, const double* C) {
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
                  int64_t max_sweeps, int64_t max_steps, Plain& out) {
   const int64_t n = keys.n, m = keys.m;
-  std::vector<double> R, C;
-  if (!positive_margins(keys, sums, R, C)) return false;
-  if (std::vector<double> reach; solve_nested(keys, {part_of(sums, m)}, C.data(), 1.0, 1,
+  const Margins margins(keys, sums);
+  const std::vector<double>& R = margins.R;
+  const std::vector<double>& C = margins.C;
+  if (!are_in_range(C.data(), m)) return false;
+  if (!margins.are_positive()) {
+    const Rest rest(margins);
+    if (rest.rows.empty() || !rest.is_joined) return false;
+    if (!solve_plain(rest.mask(), rest.sums.data(), tol, max_sweeps, max_steps, out))
+      return false;
+    spread(rest.rows, R.size(), out.pattern_factor);
+    spread(rest.rows, R.size(), out.pattern_scale);
+    spread(rest.cols, C.size(), out.col_factor);
+    out.is_whole = false;
+    return true;
+  }
+  if (!margins.are_one_component()) return false;
+  if (std::vector<double> reach; solve_nested(keys, {part_of(sums, m)}, C.data(), 1,
                                               out.col_factor, reach)) {
     for (int64_t i = 0; i < n; ++i) {
       out.pattern_scale.push_back(1.0 / reach[i]);
