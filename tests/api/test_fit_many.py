@@ -362,6 +362,34 @@ def test_origins_without_their_first_ages_are_chain_ladders():
         assert filled[name] == pytest.approx(np.nansum(reserves.values[0, k]))
 
 
+def test_a_single_triangle_is_a_table_and_a_payment_of_zero_is_known():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chainladder = pytest.importorskip("chainladder")
+        triangle = chainladder.load_sample("genins")
+        amounts = triangle.values.copy()
+        amounts[0, 0, 3, 4] = amounts[0, 0, 3, 3]  # nothing is paid in that year
+        triangle.values = amounts
+        reserve = float(chainladder.Chainladder().fit(triangle).ibnr_.sum())
+        frame = triangle.cum_to_incr().to_frame()
+        several = chainladder.load_sample("mcl")
+    assert np.isnan(frame.iloc[3, 4])  # chainladder has no zeros
+    fit = a1gm.fit(triangle)
+    filled = fit.impute(triangle)
+    assert filled.iloc[3, 4] == 0.0
+    future = fit.uncertainty().totals("all").value[0]
+    assert future == pytest.approx(reserve, rel=1e-9)
+    assert np.nansum(filled) - np.nansum(frame) == pytest.approx(reserve, rel=1e-9)
+    low, high = fit.uncertainty().interval(triangle)
+    assert low.iloc[9, 9] < filled.iloc[9, 9] < high.iloc[9, 9]
+    assert fit.residuals(triangle).shape == filled.shape
+    assert a1gm.assess(triangle, random_state=0).skill == pytest.approx(
+        a1gm.assess(filled.where(fit.residuals(triangle).notna()), random_state=0).skill
+    )
+    with pytest.raises(DataError, match=r"holds 2 triangles.*fit_many\(X\).*iloc"):
+        a1gm.fit(several)
+
+
 # --------------------------------------------------------------------------- how sure
 def groups_of(backend=pd.DataFrame):
     """Two groups with errors, and one without a degree of freedom."""

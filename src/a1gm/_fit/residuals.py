@@ -13,7 +13,7 @@ from a1gm._base.float_range import check_cells
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.frames import table_frame
 from a1gm._fit.place import Columns, Groups, kernel_sums, observed_cells
-from a1gm._rows.read import AnyRows
+from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
@@ -158,7 +158,8 @@ def residuals_of(columns: Columns, X: Any, source: AnyRows, kind: Kind) -> Any:
     for cells in fitted_cells(columns, source):
         out[cells.i, cells.j] = cells.residuals(kind)
     if source.backend is not None:
-        names = X.columns if source.backend == "pandas" else source.col_labels
+        is_pandas = source.backend == "pandas" and not is_triangle(X)
+        names = X.columns if is_pandas else source.col_labels
         return table_frame(out, source.backend, source.row_labels, names)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.MaskedArray(out, mask=np.isnan(out))

@@ -11,11 +11,17 @@ import numpy as np
 from a1gm._base.types import Absent, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.columns import BY_RULE, EVERY_COLUMN, ColumnOptions
 from a1gm._rows.frames import library_of, read_frame
 from a1gm._rows.rows import Rows, read_array, table_of
 from a1gm._rows.sparse import SparseRows, read_sparse
-from a1gm.exceptions import DataHintWarning, NotNumericError, ParameterError
+from a1gm.exceptions import (
+    Call,
+    DataError,
+    DataHintWarning,
+    NotNumericError,
+    ParameterError,
+)
 
 AnyRows: TypeAlias = Rows | SparseRows
 
@@ -54,6 +60,8 @@ def read_input(
         )
     if isinstance(X, np.ndarray | list | tuple):
         return read_array(X, name)
+    if is_triangle(X):
+        return read_triangle(X, name)
     library = library_of(X)
     if library.startswith("dask"):
         raise NotNumericError(
@@ -94,6 +102,22 @@ def is_triangle(given: Any) -> bool:
     """Whether this is a Triangle; chainladder is not loaded for this."""
     kind = type(given)
     return kind.__name__ == "Triangle" and kind.__module__.startswith("chainladder")
+
+
+def read_triangle(triangle: Any, name: str) -> Rows:
+    """The increments of a Triangle that holds a single one, as a frame of pandas."""
+    import pandas as pd
+
+    tables = read_triangles(triangle)[2]
+    if len(tables) > 1:
+        raise DataError(
+            f"{name} is a Triangle that holds {len(tables)} triangles. Fit them with ",
+            Call("fit_many", name),
+            f", or select one, such as {name}.iloc[0, 0].",
+        )
+    (table,) = tables
+    frame = pd.DataFrame(table.cells, table.row_labels, table.col_labels)
+    return read_frame(frame, name, EVERY_COLUMN)
 
 
 def read_triangles(
