@@ -21,8 +21,6 @@ def said(columns, n_rows=None, **options):
         for name, cells in columns.items()
     }
     n_rows = n_rows or len(next(iter(arrays.values())))
-    if options.pop("is_text", False):
-        options["texts"] = [list(map(str, cells)) for cells in columns.values()]
     return [str(h) for h in hints(arrays, choose(kinds), n_rows, **options)]
 
 
@@ -49,9 +47,7 @@ UNITS = [5.5, 7, 9.5, 1, 3, 2]
                 "week": WEEKS * 2,
                 "units": UNITS * 2,
             },
-            "a1gm.fit_long(X, keys=['product', 'shop', 'week'], value='units'), or one "
-            "table for each 'product' with "
-            "a1gm.fit_groups(X, by='product', keys=['shop', 'week'], value='units')",
+            "a1gm.fit_long(X, keys=['product', 'shop', 'week'], value='units')",
         ),
         (  # keys among the numbers
             {
@@ -71,7 +67,7 @@ def test_one_row_per_cell(columns, call):
 
 
 TABLE = {"shop": list("abc"), "jan": [1, 2, 3], "feb": [2, nan, 6], "mar": [3, 6, 9]}
-RANDOM = {"x": RNG.poisson(5, 20), "y": RNG.poisson(5, 20), "z": RNG.random(20)}
+RANDOM = {"x": RNG.poisson(5, 20), "y": RNG.poisson(5, 20), "z": 9 * RNG.random(20)}
 RISING = [11, 12, 13, 17, 18, 19]
 TRIANGLE = np.cumsum(RNG.gamma(3, 100, (4, 4)), axis=1)
 TRIANGLE[np.add.outer(range(4), range(4)) > 3] = nan
@@ -79,19 +75,29 @@ INCREMENTS = np.diff(TRIANGLE, prepend=0.0, axis=1)
 INCREMENTS[0, 1] = INCREMENTS[0, 0] - 1.0
 RECOVERED = np.where(np.add.outer(range(8), range(8)) < 8, np.arange(1.0, 9.0), nan)
 RECOVERED[1, 3] = 2.5  # less than the year before: a recovery
-POINTS = {
-    "jan": [1.329, 821, 629, 221],
-    "feb": [1.201, nan, 578, 195],
-    "mar": [1.439, 970, nan, 239],
-}
 RATINGS = {
     "user": [f"u{k}" for k in RNG.integers(1, 40, 200)],
     "item": [f"i{k}" for k in RNG.integers(1, 25, 200)],
     "rating": RNG.integers(1, 6, 200).tolist(),
 }
-MARKS = "pass decimal=',' and thousands='.'; if not, decimal='.'"
 SUMS = "Total", "SUM", "Grand total", "row_total", "Summe"
 TOTAL = "looks like the total of the others"
+
+
+PAID = np.where(np.add.outer(range(8), range(8)) < 8, RNG.gamma(3, 100, (8, 8)), nan)
+PAID[3, 2] = nan
+SCATTERED = np.where(RNG.random((12, 8)) < 0.3, nan, RNG.gamma(3, 100, (12, 8)))
+MEANS = np.outer(RNG.gamma(1, 1, 60), RNG.gamma(2, 1, 8))
+INTENSITIES = np.exp(RNG.normal(13, 1.5, (60, 1)) + RNG.normal(0, 0.3, (60, 8)))
+INTENSITIES.ravel()[RNG.permutation(480)[:130]] = 0.0
+COUNTS = RNG.poisson(2 * MEANS)
+CODES = RNG.integers(0, 3, (60, 8)) * RNG.integers(0, 2, (60, 1))
+LOGARITHMS = RNG.normal(20, 3, (60, 1)) + RNG.normal(0, 0.5, (60, 8))
+MEASURES = RNG.lognormal(np.log([1000, 20, 0.5, 7, 300]), 0.5, (60, 5))
+CITIES = np.repeat(["Oslo", "Rome", "Bern", "Kiel", "Lyon"], 12).tolist()
+MONTHS = [f"m{k}" for k in range(12)] * 5
+PANEL = {"city": CITIES, "month": MONTHS, **dict(zip("abcde", MEASURES.T, strict=True))}
+SALES = {"city": CITIES, "shop": MONTHS, **dict(zip("abcdefgh", MEANS.T, strict=True))}
 
 
 def with_total(name):
@@ -99,7 +105,7 @@ def with_total(name):
 
 
 def columns_of(table):
-    return dict(zip("abcdefgh"[: len(table)], table.T, strict=True))
+    return dict(zip("abcdefgh"[: table.shape[1]], table.T, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -147,26 +153,38 @@ def columns_of(table):
         (with_total("Summe"), {"n_rows": 5}, None),  # not the last row
         ({**TABLE, "SUM": [60, 8, 18]}, {}, None),
         ({**TABLE, "summer": [6, 8, 18]}, {}, None),
-        # Points that may separate thousands.
-        (POINTS, {"is_text": True}, "digits behind the point (1.329, 1.201, 1.439)"),
-        (POINTS, {"is_text": True, "is_asked": True}, MARKS),
-        (POINTS, {}, None),
-        *(
-            ({"jan": cells, "feb": [5, 7, 1, 2, 1]}, {"is_text": True}, None)
-            for cells in (
-                [1.329, 2.507, 0.821, 970, 5],  # below one
-                [1.329, 2.507, 1.5678, 970, 5],  # another number of digits
-                [1.329, 2.507, 1.125, 1, 2],  # no large whole number
-                [1.329, 2.507, 1.125, 1000, 970],  # a thousand without a mark
-                [1.329, 2.507, 970, 5, 7],  # only two
-                [970, 5, 7, 8, 9],
-            )
-        ),
+        # Holes inside a triangle.
+        (columns_of(PAID), {}, "and 1 more hole in it come before known cells"),
+        (columns_of(PAID), {}, "write 0. The frames of chainladder have NaN for 0"),
+        (columns_of(SCATTERED), {}, None),
+        (columns_of(SCATTERED[:, ::-1]), {}, None),
+        # Zeros that mean missing.
+        (columns_of(INTENSITIES), {}, "27% of its cells are 0"),
+        (columns_of(INTENSITIES), {}, "RankOneImputer(missing_values=0)"),
+        (columns_of(INTENSITIES), {"in_file": True}, "pass missing=['0']"),
+        (columns_of(INTENSITIES), {"is_asked": True}, None),
+        (columns_of(COUNTS), {}, None),
+        (columns_of(CODES), {}, None),
+        # Logarithms, and measures of several kinds.
+        (columns_of(LOGARITHMS), {}, "as logarithms do. If they are, fit the amounts"),
+        (columns_of(LOGARITHMS), {}, "a1gm.assess(X)"),
+        (columns_of(np.exp(LOGARITHMS)), {}, None),
+        (columns_of(np.round(LOGARITHMS)), {}, None),
+        (columns_of(MEASURES), {}, "look like different measures"),
+        (columns_of(MEASURES), {}, "See a1gm.assess(X)."),
+        (columns_of(MEASURES[:10]), {}, None),  # too few rows to see it
+        (PANEL, {}, "Then fit each measure with a1gm.fit_long(X, keys=['city', 'mon"),
+        (SALES, {}, None),
         # Numbers written as text.
         ({"x": [5, 1], "y": ["$5", "$7.50"]}, {}, "column 'y' is text such as"),
         ({"x": [5, 1], "y": ["$5", "$7.50"]}, {}, "Take the sign off"),
         ({"x": [5, 1], "y": ["(5)", "(7)"]}, {}, "Write it as -5"),
         ({"x": [5, 1], "y": ["5 %", "7 %"]}, {}, "Take the sign off"),
+        ({"sku": ["SKU01", "SKU02"], "x": [5, 1], "y": [3, 1]}, {}, None),
+        ({"x": [5, 1], "y": ["SKU01", "SKU02"]}, {}, None),
+        ({"x": [5, 1], "y": ["<38", ">40"]}, {}, None),
+        ({"plot": ["001", "002"], "x": [5, 1], "y": [3, 1]}, {}, None),
+        ({"price": ["1,5", "2,5"], "x": [5, 1], "y": [3, 1]}, {}, "Convert"),
         ({"x": [5, 1], "y": ["1,5", "2,5"]}, {}, "Convert"),
         ({"x": [5, 1], "y": ["ok", "late"]}, {}, None),
         ({"x": [5, 1], "y": ["ok", "5"]}, {}, None),

@@ -1,16 +1,16 @@
-"""What a table may not be meant to be: warnings from its first rows.
+"""What a table may not be meant to be: nine hints from its first rows.
 
 Hints look at values and never decide anything: which columns are fitted is settled by
-`a1gm._rows.columns`. Each names the call or the option that helps. One function,
-`hints`, for every container.
+`a1gm._rows.columns`. Each is one function of at most twenty lines, and names the call
+or the option that helps. One function, `hints`, for every container.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import isnan
 from types import MappingProxyType
@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm._base.warn import warn_user
-from a1gm._base.words import listed
+from a1gm._base.words import counted, listed
 from a1gm._rows.columns import Choice, is_label, words_of
 from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
@@ -29,17 +29,25 @@ Hint: TypeAlias = tuple[Text, Text]  # what may not be meant, and what helps
 
 MOST_ROWS = 1 << 14  # rows that are looked at
 MOST_COLUMNS = 200  # columns that are looked at one by one
+HINT_CELLS = 1 << 16  # of a frame that are looked at
+RANK_1_ROWS = 256  # that are fitted roughly
+LOOK_ROWS = 24  # that decide whether to look at more
+LOOK_COLUMNS = 5  # of them
+FEWEST_ROWS = 20  # that show whether columns are unlike
 MOST_KEYS = 6  # columns that are tried as keys
 NO_KEYS = ("bool", "other")  # kinds of columns that are not keys
 MOST_VALUES = 3  # number columns of a long table
 FEWEST_RISING = 6  # rows in which a column rises not by chance
-HINT_CELLS = 1 << 16  # of a frame that are looked at
 MISSING = ("", "NA", "NaN", "nan", "None", "<NA>")  # cells of text, written as text
 NEAR = 0.25  # totals may be rounded, or count cells that are missing here
+MANY_ZEROS = 0.1  # of the cells
+SMALL_COUNT = 20.0  # counts below are 0 by chance; codes are, too
+LARGEST_LOGARITHM = 40.0
+LIKE = 1.1  # columns of logarithms have means as near as this
+UNLIKE = 10.0  # and columns of different measures means as far apart
 
 _TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
-_WHOLE, _GROUPED = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-_SIGN = r"(?:[^\w\s.,()+\u2212\u2013-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
+_SIGN = r"(?:[^\w\s.,()<>=+\u2212\u2013-]|EUR|USD|US\$|GBP|CHF|JPY|kr\.?|zł|Kč|Ft|Fr\.)"
 _DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
 _PLAIN = re.compile(rf"[+-]?{_DIGITS}")
 _WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
@@ -63,6 +71,60 @@ class _Head:
     in_file: bool
     has_all_rows: bool
 
+    @cached_property
+    def known(self) -> Bools:
+        """True where a number is not missing."""
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Columns up to the last known number of each row."""
+        n_cols = self.values.shape[1]
+        behind = self.known[:, ::-1].argmax(axis=1)
+        return np.where(self.known.any(axis=1), n_cols - behind, 0)
+
+    @cached_property
+    def ratio(self) -> float:
+        """The largest mean of a column by the smallest."""
+        known = self.known[:RANK_1_ROWS]
+        sums = np.where(known, self.values[:RANK_1_ROWS], 0.0).sum(axis=0)
+        with np.errstate(all="ignore"):
+            means = sums / known.sum(axis=0)
+            return float(np.fmax.reduce(means) / np.fmin.reduce(means))
+
+    @cached_property
+    def rough(self) -> tuple[Floats, float]:
+        """Each cell of some rows by the others of its row, and how good that is.
+
+        A rough rank-1 fit; its skill is 1 - its mean error / that of the column means,
+        the error of each column in units of its standard deviation.
+        """
+        X = self.values[:RANK_1_ROWS]
+        known = self.known[:RANK_1_ROWS]
+        Z = np.where(known, X, 0.0)
+        n = known.sum(axis=0)
+        with np.errstate(all="ignore"):
+            h = Z.sum(axis=0) / Z.sum()
+            for _ in range(3):
+                w = Z.sum(axis=1) / (known @ h)
+                h = Z.sum(axis=0) / (known.T @ w)
+            fitted = h * (Z.sum(axis=1)[:, None] - Z)
+            fitted /= (known @ h)[:, None] - known * h
+            means = Z.sum(axis=0) / n
+            spread = np.sqrt((np.where(known, X - means, 0.0) ** 2).sum(axis=0) / n)
+            errors = [np.abs(X - F)[known] for F in (fitted, means)]
+            units = np.broadcast_to(spread, X.shape)[known]
+            of_fit, of_means = (_mean((e / units)[units > 0.0]) for e in errors)
+            return fitted, 1.0 - of_fit / of_means
+
+    @property
+    def are_unlike(self) -> bool:
+        """Whether columns are different measures, which their means fit better."""
+        if len(self.values) < FEWEST_ROWS or len(self.names) < 3:
+            return False
+        skill = self.rough[1]
+        return self.ratio > UNLIKE and skill < -0.1
+
 
 def hints(
     first: Mapping[Any, Any],
@@ -72,43 +134,58 @@ def hints(
     name: str = "X",
     is_asked: bool = False,
     in_file: bool = False,
-    texts: Collection[Sequence[str]] = (),
 ) -> list[DataHintWarning]:
     """Return warnings about a table by its first rows.
 
     ``first`` has these rows of the columns, the others in their order: a float array
     with NaN where a cell is missing for numbers, any sequence for others. The whole
-    table has ``n_rows``. Where the caller ``is_asked`` for columns, hints on what they
-    are used for are left out. ``texts`` are the first cells of the columns, where the
-    decimal mark is not known.
+    table has ``n_rows``. Where the caller ``is_asked`` for columns, there is no hint.
     """
-    names, table = choice.table[:MOST_COLUMNS], set(choice.table)
+    if is_asked:
+        return []
+    names = choice.table[:MOST_COLUMNS]
     values = np.column_stack([first[column] for column in names])
+    table = set(choice.table)
     others = [column for column in first if column not in table]
     head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
-    found = list(_about_thousands(texts))
-    if not is_asked:
-        found += [hint for rule in RULES for hint in rule(head)]
+    found = [hint for rule in RULES for hint in rule(head)]
+    if not found:  # else the columns are unlike for another reason
+        found += _about_unlike(head)
     return [DataHintWarning(what, advice=how, where=name) for what, how in found]
 
 
 def may_hint(rows: Rows) -> bool:
-    """Whether a rule may apply to columns of numbers, by a look at four cells.
+    """Whether a rule may apply to columns of numbers, by a look at a few cells.
 
-    A first column of whole numbers that rises or repeats, or a triangle: the last two
-    cells are missing. Small fits are hot.
+    A first column of whole numbers that rises or repeats, a triangle (the last two
+    cells are missing), zeros, columns with maxima far apart or below that of a
+    logarithm. Small fits are hot.
     """
-    n, parts = rows.n_rows, rows.parts
-    if n < 3 or rows.n_cols < 2:
+    if rows.n_rows < 3 or rows.n_cols < 2:
         return False
-    a, b = parts[0][0][:2, 0].tolist()
+    parts = rows.parts if rows.cut is None else rows.cut(0, rows.steps[1])
+    is_array = parts[0][0].shape[1] > 1
+    if is_array:
+        cells = parts[0][0][:LOOK_ROWS, :LOOK_COLUMNS]
+    else:
+        some = [parts[j] for j in range(min(len(parts), LOOK_COLUMNS))]
+        cells = np.array([part[0][:LOOK_ROWS, 0] for part in some]).T
+    a, b = cells[:2, 0].tolist()
     if a % 1 == 0 and ((a < b and b % 1 == 0) or rows.n_cols <= MOST_VALUES + 2):
         return True
     last = parts[-1]
-    if not _ends_in_hole(last):
+    if _ends_in_hole(last) and (
+        isnan(last[0].item(-2)) if is_array else _ends_in_hole(parts[-2])
+    ):
+        return True
+    if rows.n_rows < FEWEST_RISING:
         return False
-    is_array = last[0].shape[1] > 1
-    return isnan(last[0].item(-2)) if is_array else _ends_in_hole(parts[-2])
+    if 2 * np.count_nonzero(cells == 0) > MANY_ZEROS * cells.size:
+        return True
+    largest = np.fmax.reduce(cells, axis=0).tolist()
+    low, high = min(largest), max(largest)
+    is_logarithm = high < LARGEST_LOGARITHM and high < 2 * low
+    return bool(is_logarithm or 2 * high > UNLIKE * low)
 
 
 def _ends_in_hole(part: Part) -> bool:
@@ -129,7 +206,8 @@ def warn_hints(
     is_asked: bool = False,
 ) -> None:
     """Warn about a frame by its first rows; ``others`` are not the table."""
-    n = min(rows.n_rows, MOST_ROWS, max(64, HINT_CELLS // rows.n_cols))
+    most = HINT_CELLS // rows.n_cols if others else RANK_1_ROWS
+    n = min(rows.n_rows, MOST_ROWS, max(64, most))
     values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
     first = values | {name: cells[:n].to_list() for name, cells in others.items()}
     for warning in hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked):
@@ -153,73 +231,75 @@ def sign_remedy(text: str) -> str | None:
 
 # -------------------------------------------------------------------------------- rules
 def _about_long(head: _Head) -> Iterator[Hint]:
-    """One row per cell: two keys or more repeat, their combinations hardly do.
-
-    Keys are columns that are not data, or the first columns of whole numbers.
-    """
-    kinds, values, n = head.choice.kinds, list(head.choice.table), len(head.values)
-    keys = [c for c in head.others if c != "" and kinds.get(c) not in NO_KEYS]
-    if n < 3 or len(values) > MOST_VALUES + 2 or (len(keys) < 2 and n < 12):
-        return
-    for column in values[: max(2 - len(keys), 0)]:
+    """One row per cell: two keys or more repeat, their combinations hardly do."""
+    values = list(head.choice.table)
+    keys = [c for c in head.others if head.choice.kinds.get(c) not in NO_KEYS]
+    for column in values[: max(2 - len(keys), 0)] if len(values) < 5 else ():
         if (np.floor(head.first[column]) == head.first[column]).all():
             keys.append(column)
             values.remove(column)
-    if not 1 <= len(values) <= MOST_VALUES:
+    is_panel = len(values) > MOST_VALUES and head.are_unlike
+    if not (values and (len(values) <= MOST_VALUES or is_panel)):
         return
-    cells = {key: list(head.first[key]) for key in keys[:MOST_KEYS]}
+    cells = {key: list(head.first[key]) for key in keys[:MOST_KEYS] if key != ""}
+    if some := _keys_of(cells, len(head.values), head.choice.table):
+        frame = "frame" if head.in_file else "X"
+        each = "each measure" if is_panel else "it"
+        options = Option("keys", list(some)), Option("value", values[0])
+        more: Text = ""
+        if len(set(zip(*(cells[key] for key in some), strict=True))) < len(head.values):
+            more = "; pairs that occur again need ", Option("duplicates", "sum")
+        how = f"Then fit {each} with ", Call("fit_long", frame, options), more, "."
+        yield "it may have one row per cell.", how
+
+
+def _keys_of(
+    cells: Mapping[Any, list[Any]], n: int, numbers: list[Any]
+) -> tuple[Any, ...]:
+    """Columns whose combinations name the rows, each of which repeats; or nothing."""
     counts = {key: len(set(column)) for key, column in cells.items()}
     repeated = [key for key in cells if 1.3 * counts[key] <= n]
-    tried: list[tuple[Any, float]]  # some keys, and how many combinations they have
-    sizes = range(2, MOST_KEYS + 1)
-    tried = [(some, n) for k in sizes for some in combinations(repeated, k)]
+    tried: list[tuple[tuple[Any, ...], float]] = []  # and how many combinations
+    for size in range(2, len(repeated) + 1):
+        tried += [(some, n) for some in combinations(repeated, size)]
     for pair in combinations(repeated, 2) if n >= 12 else ():
-        tried.append((pair, max(n / 2, 1.3 * max(map(counts.__getitem__, pair)))))
+        tried.append((pair, max(n / 2, 1.3 * max(counts[key] for key in pair))))
     for some, fewest in tried:
-        size = np.prod([float(counts[key]) for key in some])
-        is_dense = 2 * n >= size or n >= 50
-        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < fewest:
-            continue
-        frame, value = "frame" if head.in_file else "X", Option("value", values[0])
-        found = Call("fit_long", frame, (Option("keys", list(some)), value))
-        more: Text = ""
-        if len(some) == 3:
-            by = min(some, key=counts.__getitem__)
-            others = Option("keys", [key for key in some if key != by])
-            groups = Call("fit_groups", frame, (Option("by", by), others, value))
-            more = f", or one table for each {by!r} with ", groups
-        elif fewest < n:
-            more = "; pairs that occur again need ", Option("duplicates", "sum")
-        yield "it may have one row per cell.", ("Then fit it with ", found, more, ".")
-        return
+        n_possible = np.prod([float(counts[key]) for key in some])
+        is_number = any(key in numbers for key in some)
+        is_dense = 2 * n >= n_possible or (n >= 50 and not is_number)
+        if is_dense and n > 2 and (n > 11 or not is_number):
+            found = set(zip(*(cells[key] for key in some), strict=True))
+            if len(found) >= fewest:
+                return some
+    return ()
 
 
 def _about_rising(head: _Head) -> Iterator[Hint]:
     """A first column that may label the rows."""
-    values, column = head.values, head.names[0]
-    whole = (np.floor(values) == values).all(axis=0)  # NaN is not
-    rising = whole & (np.diff(values, axis=0) > 0.0).all(axis=0)
-    if len(values) < FEWEST_RISING or len(rising) < 2:
+    if len(head.values) < FEWEST_RISING or len(head.names) < 2:
         return
-    if rising[0] and not rising[1:].any():  # several: sorted or cumulative data
-        yield (
-            f"column {column!r} holds whole numbers that only rise, and is fitted as "
-            "data.",
-            ("If it labels the rows, pass ", Option("id", [column]), "."),
+    column = head.values[:, 0]
+    if not ((np.floor(column) == column).all() and (np.diff(column) > 0.0).all()):
+        return
+    others = head.values[:, 1:]
+    is_whole = (np.floor(others) == others).all(axis=0)  # NaN is not
+    if not (is_whole & (np.diff(others, axis=0) > 0.0).all(axis=0)).any():
+        yield (  # where several rise, the data are sorted or cumulative
+            f"column {head.names[0]!r} holds whole numbers that only rise, and is "
+            "fitted as data.",
+            ("If it labels the rows, pass ", Option("id", [head.names[0]]), "."),
         )
 
 
-def _about_triangle(head: _Head) -> Iterator[Hint]:
+def _about_cumulative(head: _Head) -> Iterator[Hint]:
     """Amounts that are added up from left to right, in a triangle."""
-    known = ~np.isnan(head.values)
-    lengths = known.sum(axis=1)
-    is_staircase = (known[:, :-1] >= known[:, 1:]).all() and (
-        np.diff(lengths) <= 0
-    ).all()
-    if not is_staircase or len(set(lengths.tolist())) < 3 or lengths[-1] == 0:
+    is_triangle = (np.diff(head.ends) <= 0).all() and len(set(head.ends.tolist())) > 2
+    if not is_triangle or head.ends[-1] == 0 or head.known.sum() < head.ends.sum():
         return
     steps = np.diff(head.values, axis=1)
-    rises, falls = (steps > 0.0).sum(), (steps < 0.0).sum()
+    rises = np.count_nonzero(steps > 0.0)
+    falls = np.count_nonzero(steps < 0.0)
     if rises > 0 and 20 * falls <= rises:  # recoveries make single amounts fall
         yield (
             "its missing cells form a triangle, and its rows rise from left to right.",
@@ -228,23 +308,40 @@ def _about_triangle(head: _Head) -> Iterator[Hint]:
         )
 
 
+def _about_inner_holes(head: _Head) -> Iterator[Hint]:
+    """Holes in a triangle before observed cells: readers write 0 as missing."""
+    ends = np.maximum.accumulate(head.ends[::-1])[::-1]  # a last cell may be a hole
+    n_steps = len(set(ends.tolist()))
+    if n_steps < max(4, 0.7 * min(head.values.shape)) or ends[0] < len(head.names):
+        return
+    holes = int(head.ends.sum()) - int(head.known.sum())
+    if holes:
+        yield (
+            f"its missing cells form a triangle, and {counted(holes, 'more hole')} in "
+            "it come before known cells of the same row; they are filled like the "
+            "others.",
+            "If nothing was paid there, write 0. The frames of chainladder have NaN "
+            "for 0: pass the Triangle itself, or the differences of its cumulative "
+            "frame.",
+        )
+
+
 def _about_totals(head: _Head) -> Iterator[Hint]:
     """Columns, or a last row, that are called totals and are near to the others."""
     is_named = np.array([is_total(name) for name in head.names], bool)
-    labels = [
-        str(head.first[column][-1]) for column in head.others if head.has_all_rows
-    ]
-    label = next(filter(is_total, labels), None)
-    known = ~np.isnan(head.values[-1])
-    with np.errstate(over="ignore"):
-        sums = np.nansum(head.values, axis=0)
-        others = sums[~is_named].sum()
-        row, rows = head.values[-1][known].sum(), np.nansum(head.values[:-1, known])
+    last = [str(head.first[c][-1]) for c in head.others if head.has_all_rows]
+    label = next(filter(is_total, last), None)
+    if label is None and not is_named.any():
+        return
+    sums = np.nansum(head.values, axis=0)
     like = "looks like the total of the others and counts as one of them."
     for j in np.flatnonzero(is_named).tolist():
-        if _is_near(sums[j], others):
+        if _is_near(sums[j], sums[~is_named].sum()):
             how = Option("exclude", [head.names[j]]), " leaves it out."
             yield f"column {head.names[j]!r} {like}", how
+    known = head.known[-1]
+    row = float(head.values[-1][known].sum())
+    rows = float(np.nansum(head.values[:-1, known]))
     if label is not None and len(head.values) > 2 and _is_near(row, rows):
         yield f"row {label!r} {like}", "Delete that row to leave it out."
 
@@ -254,32 +351,32 @@ def _is_near(total: float, others: float) -> bool:
 
 
 def _about_text(head: _Head) -> Iterator[Hint]:
-    """Columns of text in which every cell looks like a number."""
-    kinds, inferred = head.choice.kinds, set(head.choice.inferred)
-    for column in head.others[:MOST_COLUMNS]:
-        is_text = column in inferred and kinds[column] == "text"
-        if not is_text or is_label(column, leads=True, is_first=False, has_times=False):
+    """Columns of text in which every cell looks like a number; ids do not."""
+    kinds = head.choice.kinds
+    texts = [c for c in head.choice.inferred if kinds[c] == "text" and c in head.first]
+    for column in texts[:MOST_COLUMNS]:
+        if is_label(column, leads=True, is_first=False, has_times=False):
             continue
         cells = [x for x in map(str, head.first[column][:100]) if x not in MISSING]
-        how = sign_remedy(cells[0]) if cells and all(map(sign_remedy, cells)) else None
+        are_digits = all(cell.isdigit() for cell in cells)
+        if len(cells) < 2 or (are_digits and column in head.choice.ids):
+            continue
+        how = sign_remedy(cells[0]) if all(map(sign_remedy, cells)) else None
         if how is None and all(map(_PLAIN.fullmatch, cells)):
             how = "convert it to have numbers"
-        if how is not None and len(cells) > 1:
-            yield (
-                f"column {column!r} is text such as {cells[0]!r} and is not fitted.",
-                f"{how[0].upper()}{how[1:]}.",
-            )
+        if how is not None:
+            what = f"column {column!r} is text such as {cells[0]!r} and is not fitted."
+            yield what, f"{how[0].upper()}{how[1:]}."
 
 
 def _about_header(head: _Head) -> Iterator[Hint]:
     """A first line of data: names that are numbers, or missing, without a rule."""
-    names = head.choice.table
     if not head.in_file:
         return
+    names = head.choice.table
+    texts = ["nan" if name in ("", "NA") else name for name in names]
     try:
-        numbers = np.array(
-            ["nan" if name in ("", "NA") else name for name in names], float
-        )
+        numbers = np.array(texts, float)
     except ValueError:
         return
     steps = np.diff(numbers)
@@ -292,37 +389,57 @@ def _about_header(head: _Head) -> Iterator[Hint]:
         )
 
 
-def _about_thousands(texts: Collection[Sequence[str]]) -> Iterator[Hint]:
-    """Points between thousands: 1.329 beside 821 in one column."""
-    marked, has_both, others = [], False, []
-    for cells in texts:
-        with_point = [cell for cell in cells if "." in cell]
-        plain = [abs(float(cell)) for cell in cells if _WHOLE.fullmatch(cell)]
-        has_both |= bool(with_point) and max(plain, default=0.0) >= 100.0
-        marked += with_point
-        others += plain
-    is_grouped = all(map(_GROUPED.fullmatch, marked))
-    if has_both and len(marked) > 2 and is_grouped and max(others) < 1000.0:
+def _about_zeros(head: _Head) -> Iterator[Hint]:
+    """Zeros in place of large values, in a table that rank 1 fits apart from them."""
+    is_zero = head.values[:RANK_1_ROWS] == 0.0
+    share = is_zero.sum() / max(head.known[:RANK_1_ROWS].sum(), 1)
+    if not MANY_ZEROS <= share < 1.0 or len(is_zero) < FEWEST_RISING:
+        return
+    fitted, skill = head.rough
+    typical = _mean(fitted[head.values[:RANK_1_ROWS] > 0.0])
+    is_large = 2.0 * _mean(fitted[is_zero]) >= typical > SMALL_COUNT
+    if is_large and skill > 0.2:
+        mark: Text = "pass RankOneImputer(missing_values=0), or replace it by NaN"
+        if head.in_file:
+            mark = "pass ", Option("missing", ["0"])
+        what = f"{share:.0%} of its cells are 0, as often where large values fit."
+        yield what, ("If 0 marks a missing cell, ", mark, ".")
+
+
+def _mean(values: Floats) -> float:
+    """The mean of the finite values; NaN without any."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else np.nan
+
+
+def _about_unlike(head: _Head) -> Iterator[Hint]:
+    """Columns that are different measures, or logarithms: rank 1 multiplies."""
+    X = head.values
+    sure = Call("assess", "frame" if head.in_file else "X")
+    if head.are_unlike:
         yield (
-            f"every number with a fraction has three digits behind the point "
-            f"({listed(marked[:3])}), and the others are below 1,000: the points may "
-            "separate thousands.",
-            (
-                "If they do, pass ",
-                Option("decimal", ","),
-                " and ",
-                Option("thousands", "."),
-                "; if not, ",
-                Option("decimal", "."),
-            ),
+            "its columns look like different measures: their means are nearer to the "
+            "cells than rank 1 is.",
+            ("See ", sure, "."),
         )
+    elif len(X) >= FEWEST_ROWS / 2 and len(head.names) > 2 and 1.0 <= head.ratio < LIKE:
+        known = X[head.known]
+        is_whole = (known % 1.0 == 0.0).all()
+        if known.min() > 0.0 and not is_whole and 5.0 < known.max() < LARGEST_LOGARITHM:
+            yield (
+                f"all values are below {LARGEST_LOGARITHM:g}, and the columns have "
+                "nearly the same mean, as logarithms do.",
+                ("If they are, fit the amounts themselves, and see ", sure, "."),
+            )
 
 
-RULES = (  # frames of numbers come here only where `may_hint` expects one of them
+RULES = (
     _about_long,
     _about_rising,
-    _about_triangle,
+    _about_cumulative,
+    _about_inner_holes,
     _about_totals,
     _about_text,
     _about_header,
+    _about_zeros,
 )

@@ -272,10 +272,3 @@ def test_files_without_a_header(tmp_path):
     path.write_text("3,3\n")
     with pytest.raises(FileFormatError, match="header=False"):
         a1gm.fit_file(path)
-
-
-def test_thousands_points_of_round_amounts(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x;y\n1.200;1.300\n950;1.100\n2.000;870\n")
-    with pytest.warns(DataHintWarning, match=r"\(1\.200, 2\.000, 1\.300\)"):
-        a1gm.fit_file(path, delimiter=";")

@@ -45,7 +45,7 @@ from a1gm._rows.files.text import (
     is_number_like,
 )
 from a1gm._rows.files.typed import TypedSource, cast_numbers
-from a1gm._rows.hints import HINT_CELLS, MOST_COLUMNS, MOST_ROWS, hints
+from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import LazyLabels, check_there, plain_text
 from a1gm._rows.rows import Readable, Rows, table_of
 from a1gm.exceptions import (
@@ -610,7 +610,6 @@ class TableFiles(Readable):
                 name=self.name,
                 is_asked=self.options.columns is not None,
                 in_file=True,
-                texts=self._first_texts(head),
             )
         for source in self.sources:
             if source.hint:
@@ -628,14 +627,6 @@ class TableFiles(Readable):
         rows = min(MOST_ROWS, len(head.values), batch.num_rows)
         columns: dict[str, Any] = batch.select(beside).slice(0, rows).to_pydict()
         return columns | dict(zip(self.names, head.values[:rows].T, strict=True))
-
-    def _first_texts(self, head: Piece) -> list[list[str]]:
-        """Return the first cells of text columns whose decimal mark is not known."""
-        if head.source.dialect is None or self.options.decimal is not None:
-            return []
-        rows = head.batch.slice(0, max(64, HINT_CELLS // len(self.names)))
-        columns = columns_of(rows, self.names[:MOST_COLUMNS])
-        return [[(cell or "").strip() for cell in c.to_pylist()] for c in columns]
 
     def _left_out_files(self) -> Iterator[SkippedWarning]:
         if self.broken:
