@@ -11,8 +11,6 @@ from a1gm._rows.rows import check_sums, check_values
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import TableTooLargeError
 
-TINY = 2.0**-900  # of engines, as LIFT
-LIFT = 2.0**200
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
 

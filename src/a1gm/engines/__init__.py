@@ -1,1 +1,1 @@
-"""Where the pass runs elsewhere: Dask."""
+"""Tables that lie elsewhere: what engines count and fill, streams, and Dask."""

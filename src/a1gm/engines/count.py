@@ -2,24 +2,24 @@
 
 Wide lines have the sum of every column for each pattern. Where patterns are many, or
 columns more than an engine returns, narrow lines have the sum of the row only, and the
-sums of the columns are asked for before; lines of long tables are narrow.
+sums of the columns are asked for before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import add, and_
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from a1gm._base.bits import pack_bits
+from a1gm._base.float_range import check_range
 from a1gm._base.types import AnyArray, Bools, Floats, Negatives
 from a1gm._base.words import counted
 from a1gm._observe.accumulate import bytes_needed
 from a1gm._observe.patterns import Patterns
-from a1gm._observe.sparse import LIFT, TINY
 from a1gm._rows.lazy import Frame, collect
 from a1gm.engines.place import (
     MAX,
@@ -48,7 +48,7 @@ MOST_LINES = 1 << 24
 COLUMNS_AT_ONCE = 400
 SAME = 1e-9  # relative: sums of one table in two queries
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 def observe_table(table: LazyTable, negatives: Negatives) -> Patterns:
@@ -59,6 +59,7 @@ def observe_table(table: LazyTable, negatives: Negatives) -> Patterns:
         raise DataError(
             "Found a table with 0 rows while a minimum of 1 is required: X is empty."
         )
+    check_range(seen.row_sums, lambda _: "Rows with the same missing cells")
     return seen
 
 
@@ -73,96 +74,70 @@ def _has_many_patterns(table: LazyTable) -> bool:
     return int(found["n"][0].as_py()) > MANY_PATTERNS
 
 
-# ----------------------------------------------------------------------- sums that hold
-class _Reading(NamedTuple):
-    """How cells are read: NaN is looked for, and cells are times ``2**-exponent``."""
-
-    may_be_nan: bool = True
-    exponent: int = 0
-
-
-#: NaN makes a sum NaN, so it is looked for only then.
-READINGS = _Reading(may_be_nan=False), _Reading(), _Reading(exponent=64)
-LIFTED = _Reading(exponent=-int(np.log2(LIFT)))
-
-
+# ------------------------------------------------------------------------- bad cells
 def _settled(
     table: LazyTable,
     negatives: Negatives,
-    ask: Callable[[Frame], tuple[Found, float, float]],
-) -> tuple[Found, _Reading, int]:
-    """What is found where sums are right, how cells are read, and how many are below 0.
+    ask: Callable[[Frame], tuple[Answer, float, float]],
+) -> tuple[Answer, bool, int]:
+    """What is asked of the cells, whether some are NaN, and how many are below 0.
 
-    ``ask`` also returns the sum of everything and the least cell, or 0.
+    ``ask`` also returns the sum of everything and the least cell, or 0. NaN makes a sum
+    NaN, so it is looked for only then.
     """
+    answer, total, low = ask(table.cells(may_be_nan=False))
+    is_finite = bool(np.isfinite(total))
     n_negative = 0
-    for reading in READINGS:
-        found, total, low = ask(table.cells(**reading._asdict()))
-        is_finite = np.isfinite(total)
-        if reading == READINGS[0] and (low < 0.0 or not is_finite):
-            n_negative = _check_cells(table, negatives)
-        if is_finite:
-            break
-    else:
-        raise DataError(
-            "The sums of X are above the largest float64 (1.8e308). Divide the data by "
-            "a power of ten first."
-        )
-    if 0.0 < total < TINY:
-        reading = LIFTED
-        found, _, _ = ask(table.cells(**reading._asdict()))
-    return found, reading, n_negative
+    if low < 0.0 or not is_finite:
+        n_negative = _check_cells(table, negatives)
+    if not is_finite:
+        answer, _, _ = ask(table.cells())
+    return answer, not is_finite, n_negative
 
 
 def _check_cells(table: LazyTable, negatives: Negatives) -> int:
     """Raise for bad cells, with how many a column has; return the negative ones."""
-    counts: dict[str, Any] = {}
+    counts: dict[str, int | None] = {}
     for some in _slices(table):
-        marks = {
-            f"{kind}{j}": mark.sum()
-            for j in some
-            for kind, mark in marks_of_faults(column("x", j)).items()
-        }
+        marks = {}
+        for j in some:
+            x = column("x", j)
+            is_infinite = (x > double(MAX)) | (x < double(-MAX))
+            is_negative = (x < double(0.0)) & (x >= double(-MAX))
+            marks[f"inf{j}"] = nw.when(is_infinite).then(whole(1)).sum()
+            marks[f"neg{j}"] = nw.when(is_negative).then(whole(1)).sum()
         lines = table.cells().select(**marks)
         counts |= collect(lines, "counts negative and infinite cells").to_pylist()[0]
-    infinite, negative = (
-        [int(counts[f"{kind}{j}"] or 0) for j in range(len(table.names))]
-        for kind in ("inf", "neg")
-    )
-    check_counts(table.names, infinite, negative, negatives)
+    m = len(table.names)
+    infinite = [int(counts[f"inf{j}"] or 0) for j in range(m)]
+    negative = [int(counts[f"neg{j}"] or 0) for j in range(m)]
+    _check_counts("Infinite", InfiniteValuesError, table.names, infinite)
+    if negatives == "raise":
+        allow = ", or pass ", Option("negatives", "allow"), " to fit the margins only"
+        _check_counts("Negative", NegativeValuesError, table.names, negative, *allow)
     return sum(negative)
 
 
-def marks_of_faults(x: nw.Expr) -> dict[str, nw.Expr]:
-    """1 where a cell is infinite, and where it is negative."""
-    is_infinite = (x > double(MAX)) | (x < double(-MAX))
-    is_negative = (x < double(0.0)) & (x >= double(-MAX))
-    faults = {"inf": is_infinite, "neg": is_negative}
-    return {kind: nw.when(fault).then(whole(1)) for kind, fault in faults.items()}
-
-
-def check_counts(
+def _check_counts(
+    word: str,
+    error: type[DataError],
     names: Sequence[Any],
-    infinite: list[int],
-    negative: list[int],
-    negatives: Negatives = "raise",
+    counts: list[int],
+    *advice: str | Option,
 ) -> None:
     """Raise for bad cells, of which each column has so many."""
-    kinds: Any = [("Infinite", InfiniteValuesError, infinite, ())]
-    if negatives == "raise":
-        allow = ", or pass ", Option("negatives", "allow"), " to fit the margins only"
-        kinds.append(("Negative", NegativeValuesError, negative, allow))
-    for word, error, each, advice in kinds:
-        bad = [j for j, n in enumerate(each) if n]
-        if bad:
-            some = ", ".join(f"{names[j]!r} has {each[j]:,}" for j in bad[:8])
-            more = f" and {counted(len(bad) - 8, 'column')} more" * (len(bad) > 8)
-            raise error(
-                f"{word} values in data: column {some}{more}.",
-                advice=["Mark them as NULL", advice, "."],
-                column=bad[0],
-                count=sum(each),
-            )
+    bad = [j for j, n in enumerate(counts) if n]
+    if not bad:
+        return
+    listed = ", ".join(f"{names[j]!r} has {counts[j]:,}" for j in bad[:8])
+    if len(bad) > 8:
+        listed += f" and {counted(len(bad) - 8, 'column')} more"
+    raise error(
+        f"{word} values in data: column {listed}.",
+        advice=["Mark them as NULL", *advice, "."],
+        column=bad[0],
+        count=sum(counts),
+    )
 
 
 # ------------------------------------------------------------------------- wide lines
@@ -255,29 +230,15 @@ def _narrow(table: LazyTable, negatives: Negatives) -> Patterns:
         low = min(map(float, least), default=0.0)
         return (sums, low == 0.0), float(sums.sum()), min(low, 0.0)
 
-    (col_sums, has_zeros), reading, _ = _settled(table, negatives, ask)
+    (col_sums, has_zeros), may_be_nan, _ = _settled(table, negatives, ask)
     keys = _observed_keys(m)
     if has_zeros:
         is_positive = [column("x", j).fill_null(0) > 0 for j in range(m)]
         keys |= _keys_of(is_positive, "p")
-    rows = table.cells(**reading._asdict()).select(r=_row_sum(m), **keys)
+    cells = table.cells(may_be_nan=may_be_nan)
+    rows = cells.select(r=_row_sum(m), **keys)
     what = "counts the patterns of holes by the sums of their rows"
-    seen, _ = patterns_of_margins(rows, keys, what, col_sums)
-    return seen
-
-
-def patterns_of_margins(
-    rows: Frame,
-    keys: Mapping[str, Any],
-    what: str,
-    col_sums: Floats,
-    **more: nw.Expr,
-) -> tuple[Patterns, Any]:
-    """Patterns of rows with keys k* (p* if there are zeros) and their sums r.
-
-    Also the lines, with ``more`` of each pattern.
-    """
-    lines = rows.group_by(*keys).agg(n=nw.len(), r=nw.col("r").sum(), **more)
+    lines = rows.group_by(*keys).agg(n=nw.len(), r=nw.col("r").sum())
     found = collect(lines.head(MOST_LINES + 1), what)
     if found.num_rows > MOST_LINES:
         raise TableTooLargeError(
@@ -287,7 +248,7 @@ def patterns_of_margins(
             "table.to_pyarrow_batches() of Ibis) to a1gm.fit."
         )
     found = _in_order(found)
-    row_sums, m = floats(found, "r"), len(col_sums)
+    row_sums = floats(found, "r")
     if abs(row_sums.sum() - col_sums.sum()) > SAME * abs(col_sums.sum()):
         raise EngineError(
             "The sums of the rows are not those of the columns: X was changed between "
@@ -295,7 +256,7 @@ def patterns_of_margins(
         )
     counts, observed = integers(found, "n"), _bits_of(found, "k", m)
     positive = _bits_of(found, "p", m) if "p0" in keys else observed
-    seen = Patterns(
+    return Patterns(
         m,
         keys=pack_bits(observed),
         positive=pack_bits(positive) if "p0" in keys else None,
@@ -304,7 +265,6 @@ def patterns_of_margins(
         counts=counts,
         zero_counts=np.where(positive.any(axis=1), 0, counts),
     )
-    return seen, found
 
 
 # ----------------------------------------------------------------------- keys and lines

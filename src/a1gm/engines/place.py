@@ -192,12 +192,10 @@ class LazyTable:
         """Positions of the columns that are not the table."""
         return [k for k in range(len(self.schema)) if k not in set(self.places)]
 
-    def cells(self, *others: str, may_be_nan: bool = True, exponent: int = 0) -> Frame:
-        """Cells as doubles x0, x1, ... times ``2**-exponent``, behind ``others``."""
+    def cells(self, *others: str, may_be_nan: bool = True) -> Frame:
+        """Cells as doubles x0, x1, ..., behind ``others``."""
         dtypes = self.schema.dtypes()
         x = [number(f"c{k}", dtypes[k], may_be_nan=may_be_nan) for k in self.places]
-        if exponent:
-            x = [v * double(2.0**-exponent) for v in x]
         return self.frame.select(*others, **{f"x{j}": v for j, v in enumerate(x)})
 
     def step(self, frame: Frame) -> Frame:
