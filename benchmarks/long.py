@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 from containers import _resident, row
-from measuring import Call, duration, machine, markdown, write_csv
+from measuring import Call, duration, fastest, machine, markdown, write_csv
 
 import a1gm
 from a1gm.exceptions import A1gmWarning
 
 RESULTS = Path(__file__).parent / "results" / "long.csv"
-MEMORY_RATIO, LOOP_RATIO = 3.0, 1.0
+MEMORY_RATIO, LOOP_RATIO, SMALL_RATIO = 3.0, 1.0, 5.0
 SHAPES = [(12, 8), (15, 24)]  # of the many small tables
 BEFORE = "24 x: a loop over pandas groups"
 KEYS = ["user", "item"]
@@ -91,6 +91,55 @@ def measure_long(scale: int) -> list[dict]:
             ok=fit.certificate <= 1e-10,
         ),
     ]
+
+
+def small_frames() -> dict[str, object]:
+    """300 x 40 with a tenth of the pairs absent, its keys of several types."""
+    rng = np.random.default_rng(0)
+    shop, month = np.nonzero(rng.random((300, 40)) > 0.1)
+    value = rng.gamma(2.0, size=len(shop))
+    numbers = pd.DataFrame({"shop": shop, "month": month, "value": value})
+    texts = numbers.astype({"shop": str, "month": str})
+    texts["shop"] = "s" + texts["shop"]
+    texts["month"] = "m" + texts["month"]
+    polars = pl.from_pandas(texts)
+    return {
+        "pandas, text": texts,
+        "pandas, numbers": numbers,
+        "polars, text": polars,
+        "Arrow, text": polars.to_arrow(),
+    }
+
+
+def measure_small() -> list[dict]:
+    """What a fit of a small long table takes beyond coding its keys."""
+    rows = []
+    for name, frame in small_frames().items():
+        keys = [frame["shop"], frame["month"]]
+        if isinstance(frame, pl.DataFrame):
+            keys = [key.to_arrow() for key in keys]
+        calls = {
+            "codes": lambda keys=keys: [factorize(key) for key in keys],
+            "fit": lambda frame=frame: a1gm.fit_long(frame, ["shop", "month"], "value"),
+        }
+        times = fastest(calls, 1.0)
+        ratio = times["fit"] / times["codes"]
+        rows.append(
+            row(
+                f"long, 10,800 rows, 300 x 40 keys, {name}",
+                f"{ratio:.1f} x factorising its keys",
+                f"<= {SMALL_RATIO:g} x",
+                ok=ratio <= SMALL_RATIO,
+                takes=duration(times["fit"]),
+            )
+        )
+    return rows
+
+
+def factorize(key: object) -> object:
+    """Code a column by its library."""
+    is_pandas = isinstance(key, pd.Series)
+    return pd.factorize(key) if is_pandas else key.dictionary_encode()
 
 
 def peak_memory(frame: pd.DataFrame) -> float:
@@ -165,7 +214,7 @@ def main() -> int:
     scale = 10 if parser.parse_args().quick else 1
     warnings.simplefilter("ignore", A1gmWarning)
     rows = [r for shape in SHAPES for r in measure_many(scale, *shape)]
-    rows += measure_long(scale)
+    rows += measure_small() + measure_long(scale)
     print(machine(), "\n")
     print(markdown(rows))
     if scale == 1:

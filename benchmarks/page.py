@@ -24,6 +24,8 @@ IN_README = {  # what people would use instead, and the words for it
     "POT Sinkhorn on the mask": "POT, Sinkhorn's algorithm",
     "ipfn on the mask": "ipfn, proportional fitting",
     "pyfixest fepois": "pyfixest, Poisson regression",
+    "fereg fepois": "fereg, Poisson regression in Rust",
+    "hdfe-stream fepois, from a file": "hdfe-stream, the same from a Parquet file",
     "glum Poisson GLM": "glum, Poisson regression",
     "statsmodels Poisson GLM": "statsmodels, Poisson regression",
 }

@@ -93,18 +93,126 @@ def imputer(report: Report) -> None:
     report.add(work, times["a1gm"], "SimpleImputer", times["sklearn"], 1 / 5)
 
 
-def frames(report: Report) -> None:
+# A frame as people hold it: a column of names before the numbers.
+SHAPES = ((1_000, 1_000), (200_000, 20), (50, 4_000))
+FIT_LIMIT, FILL_LIMIT = 1.5, 2.5  # beside the same frame without the names
+WIDE_FIT_LIMIT, WIDE_FILL_LIMIT = 5.0, 25.0  # of 50 x 4,000 in polars, beside the array
+
+
+def frame_of(X: np.ndarray) -> Any:
+    """The numbers of an array in polars, missing ones as null."""
     import polars as pl
 
+    return pl.DataFrame(X, schema=[f"c{j}" for j in range(X.shape[1])]).fill_nan(None)
+
+
+def named(numbers: Any) -> Any:
+    """The same frame of polars with a column of names in front."""
+    import polars as pl
+
+    names = pl.Series("name", [f"r{i}" for i in range(numbers.height)])
+    return numbers.clone().insert_column(0, names)
+
+
+LIBRARIES: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda frame: frame.to_pandas(),
+    "polars": lambda frame: frame,
+    "Arrow": lambda frame: frame.to_arrow(),
+}
+
+
+def frames(report: Report) -> None:
     X = patterns()
-    polars = pl.DataFrame(X).fill_nan(None)
-    tables = {"array": X, "pandas": polars.to_pandas(), "polars": polars}
+    table = named(frame_of(X))
+    tables = {name: of(table) for name, of in LIBRARIES.items()}
+    calls = {name: lambda t=t: a1gm.fit(t).impute(t) for name, t in (*tables.items(),)}
     times = fastest(
-        {name: lambda t=t: a1gm.fit(t).impute(t) for name, t in tables.items()}, BUDGET
+        {"array": lambda: a1gm.fit(X).impute(X), **calls},
+        BUDGET,
     )
-    for name in ("pandas", "polars"):
-        work = f"fit().impute() in {name}, 1,000,000 x 20"
+    for name in LIBRARIES:
+        work = f"fit().impute() in {name} with names, 1,000,000 x 20"
         report.add(work, times[name], "the array's", times["array"], 1.5)
+    for n_rows, n_cols in SHAPES:
+        numbers = frame_of(at_random(n_rows, n_cols))
+        for library, of in LIBRARIES.items():
+            work = f"{library}, {n_rows:,} x {n_cols:,}"
+            plain = of(numbers)
+            beside(report, work, "names", of(named(numbers)), "numbers alone", plain)
+    other_labels(report)
+    nullable(report)
+    wide(report)
+
+
+def beside(
+    report: Report,
+    work: str,
+    what: str,
+    table: Any,
+    against: str,
+    other: Any,
+    limits: tuple[float, float] = (FIT_LIMIT, FILL_LIMIT),
+) -> None:
+    """Compare the fit and the fill of a table with those of another one."""
+    fit, other_fit = a1gm.fit(table), a1gm.fit(other)
+    times = fastest(
+        {
+            "fit": lambda: a1gm.fit(table),
+            "other fit": lambda: a1gm.fit(other),
+            "fill": lambda: fit.impute(table),
+            "other fill": lambda: other_fit.impute(other),
+        },
+        BUDGET / 2,
+        time.process_time,  # milliseconds: another program would take all of them
+    )
+    for call, limit in zip(("fit", "fill"), limits, strict=True):
+        report.add(
+            f"{call} with {what}, {work}",
+            times[call],
+            against,
+            times[f"other {call}"],
+            limit,
+        )
+
+
+def other_labels(report: Report) -> None:
+    import pandas as pd
+
+    n, m = 200_000, 20
+    numbers = frame_of(at_random(n, m)).to_pandas()
+    labels = {
+        "dates": ("date", pd.date_range("1990", periods=n, freq="h")),
+        "numbers as ids": ("customer_id", np.arange(n)),
+        "categories": ("kind", pd.Categorical(np.arange(n) % 50 + 0.5)),
+    }
+    for what, (name, cells) in labels.items():
+        table = numbers.copy()
+        table.insert(0, name, cells)
+        work = f"pandas, {n:,} x {m:,}"
+        beside(report, work, what, table, "numbers alone", numbers)
+
+
+def nullable(report: Report) -> None:
+    import polars as pl
+
+    numbers = frame_of(at_random(200_000, 20))
+    whole = numbers.select(pl.all().mul(10.0).ceil().cast(pl.Int64))
+    for library, of in LIBRARIES.items():
+        table = of(named(whole))
+        if library == "pandas":
+            table = table.astype(dict.fromkeys(table.columns[1:], "Int64"))
+        limits = (4.0, 6.0 if library == "pandas" else 4.0)
+        work = f"{library}, 200,000 x 20"
+        against = "floats with names"
+        floats = of(named(numbers))
+        beside(report, work, "nullable integers", table, against, floats, limits)
+
+
+def wide(report: Report) -> None:
+    X = at_random(50, 4_000)
+    limits = WIDE_FIT_LIMIT, WIDE_FILL_LIMIT
+    work = "polars, 50 x 4,000"
+    beside(report, work, "names", named(frame_of(X)), "the array", X, limits)
 
 
 def pieces(report: Report) -> None:

@@ -34,6 +34,8 @@ RIVALS = (
     "statsmodels_poisson",
     "glum_poisson",
     "pyfixest_fepois",
+    "fereg_fepois",
+    "hdfe_stream_fepois",
     "ipfn_mask",
     "pot_sinkhorn",
     "tensorly_mask",

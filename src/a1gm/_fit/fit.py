@@ -607,7 +607,7 @@ class RankOneFit(Solution, Kept):
             A copy of X, of the same kind, with its missing cells filled. Every value
             that X has is kept, also one of weight 0. Integers and decimals with missing
             cells become float64; a column whose known cells float64 would round
-            (integers above 2**53) keeps its type, and fills are rounded to it.
+            (integers above 2**53) is refused.
         """
         check_on_undetermined(on_undetermined)
         check_rounding(round)

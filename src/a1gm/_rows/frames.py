@@ -78,11 +78,11 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
 
 def _warn_hints(rows: Rows, frame: Frame, *, is_asked: bool) -> None:
     plan = frame.plan
-    if plan.choice is not None:
-        others = {c: frame.series(frame.names.index(c)) for c in plan.others}
-        warn_hints(rows, plan.choice, others, is_asked=is_asked)
-    elif plan.has_total or rows.cut is not None or may_hint(rows):
-        warn_hints(rows, Choice(table=list(plan.names)), is_asked=is_asked)
+    others = {column: frame.series(at) for column, at in plan.others.items()}
+    in_pieces = rows.cut is not None
+    if plan.has_total or in_pieces or may_hint(rows, plan.choice, others):
+        choice = plan.choice or Choice(table=list(plan.names))
+        warn_hints(rows, choice, others, is_asked=is_asked)
 
 
 def frame_of(X: Any, name: str) -> Frame | None:

@@ -21,7 +21,7 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
-from a1gm._rows.columns import Choice, is_label, words_of
+from a1gm._rows.columns import Choice, Kind, is_label, words_of
 from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
 
@@ -154,13 +154,24 @@ def hints(
     return [DataHintWarning(what, advice=how, where=name) for what, how in found]
 
 
-def may_hint(rows: Rows) -> bool:
+def may_hint(
+    rows: Rows,
+    choice: Choice | None = None,
+    others: Mapping[Any, Any] = MappingProxyType({}),
+) -> bool:
     """Whether a rule may apply to columns of numbers, by a look at a few cells.
 
     A first column of whole numbers that rises or repeats, a triangle (the last two
     cells are missing), zeros, columns with maxima far apart or below that of a
-    logarithm. Small fits are hot.
+    logarithm. Of ``others``, a last cell that is called a total, or text that begins
+    with a number. Small fits are hot.
     """
+    if choice is not None:
+        if rows.n_cols <= MOST_VALUES + 2 or len(others) > MOST_KEYS:
+            return True
+        kinds = choice.kinds
+        if any(_may_hint(cells, kinds[name]) for name, cells in others.items()):
+            return True
     if rows.n_rows < 3 or rows.n_cols < 2:
         return False
     parts = rows.parts if rows.cut is None else rows.cut(0, rows.steps[1])
@@ -186,6 +197,15 @@ def may_hint(rows: Rows) -> bool:
     low, high = min(largest), max(largest)
     is_logarithm = high < LARGEST_LOGARITHM and high < 2 * low
     return bool(is_logarithm or 2 * high > UNLIKE * low)
+
+
+def _may_hint(cells: Any, kind: Kind) -> bool:
+    """Whether a rule may apply to a column that is not the table."""
+    if is_total(str(cells[-1])):
+        return True
+    text = str(cells[0])
+    is_like_number = _PLAIN.fullmatch(text) or sign_remedy(text)
+    return kind == "text" and (text in MISSING or bool(is_like_number))
 
 
 def _ends_in_hole(part: Part) -> bool:

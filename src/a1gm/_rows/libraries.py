@@ -195,7 +195,9 @@ class Plan:
         self.names.check_types(name)
         chosen = set(self.names)
         self.places = [at for at, column in enumerate(names) if column in chosen]
-        self.others = [column for column in names if column not in chosen]
+        self.others = {
+            column: at for at, column in enumerate(names) if column not in chosen
+        }
         self.ids = [] if choice is None else [names.index(c) for c in choice.ids]
         self.runs = runs_of(self.places, [keys[at] for at in self.places])
         self.not_in_place = [at for at in self.places if not types[at].is_in_place]
@@ -275,11 +277,10 @@ class Frame:
             options.fewest,
             options.every,
         )
-        by_cells = {
-            place: self._type_of(place, options, name)
-            for place, key in enumerate(self.keys)
-            if key is None
-        }
+        by_cells = {}
+        if id(None) in set(map(id, self.keys)):  # to compare types takes longer
+            odd = [place for place, key in enumerate(self.keys) if key is None]
+            by_cells = {place: self._type_of(place, options, name) for place in odd}
         levels = self.names.levels
         frame = self.backend, self.names, levels, self.keys, self.has_index
         known = (*frame, asked, *by_cells.values())
@@ -633,7 +634,7 @@ class ArrowFrame(Frame):
     def _without_others(self, table: Any) -> Any:
         if len(self.plan.others) > MANY:
             return table.select(self.plan.places)
-        return table.drop_columns(self.plan.others)
+        return table.drop_columns(list(self.plan.others))
 
     def _matrix(self) -> AnyArray:
         batches = self.numbers.to_batches()
@@ -691,11 +692,14 @@ class PolarsFrame(ArrowFrame):
     column_types: ClassVar[dict[Any, ColumnType]] = {}
 
     def __init__(self, table: Any) -> None:
+        import polars as pl
+
         self.table = table
         self.names = ColumnNames(table.columns)
         self.n_rows = table.height
-        kinds = [type(dtype) for dtype in self.types]
-        self.keys = tuple([None if k.__name__ == "Object" else k for k in kinds])
+        self.keys = tuple(map(type, self.types))
+        if id(pl.Object) in set(map(id, self.keys)):
+            self.keys = tuple([None if k is pl.Object else k for k in self.keys])
 
     @cached_property
     def types(self) -> list[Any]:
