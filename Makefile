@@ -1,6 +1,7 @@
 # Two commands matter: `make demo` shows what the package does, `make test` runs
 # what a change must pass. Both make their own .venv and need nothing but
-# Python >= 3.11 and, for the fast kernel, a C++ compiler. `make help` lists the rest.
+# Python >= 3.11: a C++ compiler is taken from PyPI where there is none
+# (backend/a1gm_build.py). `make help` lists the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +24,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
-SOURCES := $(shell find src -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' -o -name '*.html' -o -name '*.css' -o -name '*.js') pyproject.toml CMakeLists.txt README.md
+SOURCES := $(shell find src -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' -o -name '*.html' -o -name '*.css' -o -name '*.js') backend/a1gm_build.py pyproject.toml CMakeLists.txt README.md
 
 $(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
 	@echo "2. Downloading what a1gm needs and building its kernel (a minute or two) ..."

@@ -7,6 +7,7 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define A1GM_AVX2 1
 #define A1GM_ANY __attribute__((always_inline)) inline  // compiled as its caller is
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define A1GM_TARGET __attribute__((target("avx2,fma")))
@@ -15,8 +16,16 @@
 
 namespace a1gm {
 
+// By cpuid, as __builtin_cpu_supports asks for a symbol that not every linker has. The
+// system must save the wide registers, too: bits 1 and 2 of the control register XCR0.
 inline bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return false;
+  if (!(ecx & bit_FMA) || !(ecx & bit_OSXSAVE) || !(ecx & bit_AVX)) return false;
+  unsigned saved, high;
+  __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+  if ((saved & 6) != 6) return false;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_AVX2);
 }
 
 // Zero is added at the end, here and below: cells of -0.0 sum to 0.0.
