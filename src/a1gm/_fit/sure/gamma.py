@@ -1,8 +1,9 @@
 """Quantiles of gamma distributions.
 
 The logarithm of a quantile, over the mean, is a smooth function of the standard
-deviation over the mean. So a level needs one short table of polynomials, and a cell a
-few multiplications: some thirty times faster than SciPy, and equal to 1e-13.
+deviation over the mean. So a level needs one short table of polynomials (in the
+logarithm of 1 + deviation), and a cell a few multiplications: some twenty times faster
+than SciPy, and equal to 1e-12.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 
 from a1gm._base.types import Floats
 
-WIDEST = 4.0  # standard deviation over mean, up to which there are polynomials
-N_PIECES = 64  # as long as each other
+WIDEST = 1e3  # standard deviation over mean, up to which there are polynomials
+N_PIECES = 128
+LENGTH = np.log1p(WIDEST) / N_PIECES  # of a piece
 DEGREE = 7
+LEAST = 1e-200  # smaller quantiles have lost digits in their logarithms
 
 
 def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
@@ -46,7 +49,7 @@ def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
 def _over_mean(deviation: Floats, tail: float) -> Floats:
     """Quantiles of gamma distributions of mean 1, by their standard deviations."""
     in_table = deviation <= WIDEST
-    position = np.where(in_table, deviation * (N_PIECES / WIDEST), 0.0)
+    position = np.log1p(np.where(in_table, deviation, 0.0)) / LENGTH
     piece = np.minimum(position.astype(np.int64), N_PIECES - 1)
     within = 2.0 * (position - piece) - 1.0
     log = np.zeros(len(deviation))
@@ -55,7 +58,7 @@ def _over_mean(deviation: Floats, tail: float) -> Floats:
         log += coefficients[piece]
     found: Floats = np.exp(log)
     found[deviation == 0.0] = 1.0
-    others = np.flatnonzero(~(in_table & np.isfinite(found)))
+    others = np.flatnonzero(~(in_table & (found > LEAST)))
     found[others] = _by_shape(deviation[others] ** -2.0, tail)
     return found
 
@@ -74,10 +77,11 @@ def _polynomials(tail: float) -> Floats:
     They interpolate it at Chebyshev's points; a piece goes from -1 to 1.
     """
     at = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-    within = (at[:, None] + 1.0) / 2.0
-    deviation = (np.arange(N_PIECES) + within) * (WIDEST / N_PIECES)
-    logs = np.log(_by_shape(deviation**-2.0, tail))
-    found: Floats = np.linalg.solve(np.vander(at), logs)
+    position = np.arange(N_PIECES) + (at[:, None] + 1.0) / 2.0
+    deviation = np.expm1(position * LENGTH)
+    with np.errstate(all="ignore"):  # of a quantile below 1e-308
+        logs = np.log(_by_shape(deviation**-2.0, tail))
+        found: Floats = np.linalg.solve(np.vander(at), logs)
     return found
 
 

@@ -146,34 +146,54 @@ class Information:
     def inverse(self) -> Covariance:
         """A generalised inverse of S, from the smaller side of the network.
 
-        With the heaviest columns as the ground, or, of a table of many columns, the
+        With the heaviest columns as the ground, or, where there are fewer patterns, the
         heaviest patterns: ``diag(1/c) + B' K B``, where K is the same inverse for the
         patterns, and B their shares in the fitted sums of the columns.
         """
-        n, m = self.patterns.n_patterns, len(self.h)
-        is_thin = m > MOST_COLUMNS
-        if is_thin and (n > MOST_COLUMNS or n * m > MOST_NUMBERS):
+        n, m, c = self.patterns.n_patterns, len(self.h), self.fitted_sums
+        is_wide = n < m
+        if min(n, m) > MOST_COLUMNS or (is_wide and n * m > MOST_NUMBERS):
             raise TableTooLargeError(
                 f"The errors of a table of {m:,} columns whose rows have {n:,} "
                 f"patterns of holes need too many numbers: up to {MOST_COLUMNS:,} "
                 f"columns or patterns are possible, and {MOST_NUMBERS:,} cells of more "
                 "columns. Leave out rows or columns."
             )
-        if not is_thin:
-            between, sums = np.zeros((m, m)), np.zeros(m)
-            for some in self.patterns.stretches():
-                R = self.patterns.row_sums[some]
-                Q, _ = self.shares(some)
-                sums += R @ Q
-                between += (Q * R[:, None]).T @ Q
-            return Covariance(self._grounded(between, sums, self.label, "Column"))
+        if is_wide:
+            R = self.patterns.row_sums
+            F = R[:, None] * self.by_pattern(lambda some: self.shares(some)[0])
+            own = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
+            B = F * own
+            sums = F.sum(axis=1)
+            K = self._grounded(B @ F.T, sums, self.component, "The pattern of row")
+            return Covariance(K, B, own)
+        between = np.zeros((m, m))
+        for some in self.patterns.stretches():
+            R = self.patterns.row_sums[some]
+            Q, _ = self.shares(some)
+            between += (Q * R[:, None]).T @ Q
+        return Covariance(self._grounded(between, c, self.label, "Column"))
+
+    @cached_property
+    def fitted_sums(self) -> Floats:
+        """Fitted sums of the columns."""
         R = self.patterns.row_sums
-        F = R[:, None] * self.by_pattern(lambda some: self.shares(some)[0])
-        c = F.sum(axis=0)
-        own = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
-        B = F * own
-        K = self._grounded(B @ F.T, F.sum(axis=1), self.component, "The pattern of row")
-        return Covariance(K, B, own)
+        found: Floats = np.sum(
+            [R[some] @ self.shares(some)[0] for some in self.patterns.stretches()], 0
+        )
+        return found
+
+    @property
+    def fixed_columns(self) -> Ints:
+        """The heaviest column of the component of each column."""
+        c = self.fitted_sums
+        label = np.where(c != 0.0, self.label, -1)
+        ground = np.flatnonzero((label >= 0) & ~free_columns(label, c))
+        fixed = np.arange(len(label))
+        heaviest = np.zeros(self.fates.graph.n, np.int64)
+        heaviest[label[ground]] = ground
+        fixed[label >= 0] = heaviest[label[label >= 0]]
+        return fixed
 
     def _grounded(
         self, between: Floats, sums: Floats, label: SmallInts, side: str

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits
+from a1gm._base.bits import names_of_rows, pack_bits
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import Placed
 from a1gm._fit.sure.arguments import check_level
@@ -102,11 +102,10 @@ def _kinds_of(rows: Floats) -> tuple[Ints, Ints]:
     """The first row of every kind of rows that are equal, and the kind of each row."""
     are_ones = bool(((rows == 0.0) | (rows == 1.0)).all())
     words = pack_bits(rows > 0.0) if are_ones else rows.view(np.uint64)
-    kind = np.zeros(len(rows), np.int64)
-    for word in words.T:
-        _, of_word = np.unique(word, return_inverse=True)
-        kind = kind * (int(of_word.max()) + 1) + of_word
-        _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    numbers: dict[bytes, int] = {}
+    names = names_of_rows(words)
+    kind = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    _, first = np.unique(kind, return_index=True)
     return first, kind
 
 

@@ -116,9 +116,11 @@ class Errors(GoodnessOfFit):
                 f"The covariance of {m:,} columns has {m:,} x {m:,} numbers; up to "
                 f"{MOST_COLUMNS:,} columns are possible. All other errors are there."
             )
-        if self._covariance.sides is None and self._covariance.middle is not None:
+        if self._covariance.middle is not None and self._covariance.sides is None:
             return self._covariance.middle
-        return self._covariance.product(np.eye(m))
+        found = self._covariance.product(np.eye(m))
+        fixed = self._info.fixed_columns
+        return found - found[fixed] - found[:, fixed] + found[np.ix_(fixed, fixed)]
 
     # ---------------------------------------------------------------- tests of the fit
     def _share_below(self, unit: float) -> float:
