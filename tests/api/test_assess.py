@@ -127,6 +127,39 @@ def test_a_large_table_is_judged_by_a_sample(fits):
     assert not a1gm.assess(X[:100], random_state=0).part
 
 
+def test_of_a_wide_table_columns_are_judged():
+    rng = np.random.default_rng(3)
+    means = np.outer(rng.gamma(3, 20, 12), rng.gamma(3, 1, 60_000))
+    X = rng.poisson(means).astype(float)
+    found = a1gm.assess(X, random_state=0)
+    assert (found.n_rows, found.n_cols) == ((12, 12), (16_666, 60_000))
+    assert "Judged: 16,666 of 60,000 columns, drawn at random." in repr(found)
+    tall = a1gm.assess(X.T.copy(), random_state=0)
+    assert tall.n_rows == found.n_cols
+    a_column = a1gm.assess(X[:, :12_000], random_state=0)  # as many as may be
+    assert found.skill == pytest.approx(a_column.skill, abs=0.02)
+
+
+@pytest.mark.parametrize("way", ["array", "long", "exposure"])
+def test_of_ordered_columns_a_stretch_is_judged(way):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 6), rng.gamma(3, 1, 90))) + 0.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    options = {"sample": 30, "random_state": 0, "ordered": True}
+    if way == "long":
+        i, j = np.nonzero(~np.isnan(X))
+        frame = pd.DataFrame({"i": i, "j": j, "x": X[i, j]})
+        found = a1gm.assess(frame, keys=["i", "j"], value="x", **options)
+    else:
+        more = {"exposure": np.ones_like(X)} if way == "exposure" else {}
+        found = a1gm.assess(X, **more, **options)
+    assert found.n_cols == (30, 90)
+    start = np.random.default_rng(0).integers(61)
+    expected = a1gm.assess(X[:, start : start + 30], random_state=0, ordered=True)
+    for name, score in expected.scores.items():
+        assert found.scores[name] == pytest.approx(score, rel=1e-9)
+
+
 def test_sparse_tables_are_judged_by_cells_not_by_rows():
     rng = np.random.default_rng(3)
     X = rng.poisson(np.outer(rng.gamma(3, 1, 3000), rng.gamma(3, 1, 500))) + 0.0

@@ -46,7 +46,8 @@ CORRELATED = 0.2  # residuals whose correlation errors do not bear
 MOST_GROUPS = 20  # that are printed
 MOST_MODES_OF_ALL = 4  # all sets of pairs are tried by default
 MOST_COMPARED = 20_000  # hidden cells, in all repeats
-MOST_OBSERVED, MOST_CELLS = 200_000, 10_000_000  # of rows that are judged
+MOST_OBSERVED = 200_000  # cells of the part that is judged
+MOST_CELLS = 2_000_000  # of that part, missing ones included
 
 
 def assess(
@@ -112,9 +113,11 @@ def assess(
     level : float, default=0.95
         Level of the intervals.
     sample : int, optional
-        How many rows to judge, drawn at random and always the same ones. Default: as
-        many as have 200,000 observed cells. Of their hidden cells at most 20,000 are
-        compared, in all repeats. With ``by``: of each group.
+        How many rows to judge (columns, of a table with more columns than rows), drawn
+        at random and always the same ones; columns that follow one another stay
+        together. Default: as many as have 200,000 observed cells, and 2,000,000 cells
+        with the missing ones. Of their hidden cells at most 20,000 are compared, in all
+        repeats. With ``by``: of each group.
 
     Returns
     -------
@@ -187,21 +190,34 @@ def _lists_cells(X: Any) -> bool:
     )
 
 
-def chosen_rows(source: Any, sample: int | None, most_whole: int = 0) -> Ints:
-    """Draw the rows of a table that are judged: always the same ones.
+def chosen_lines(
+    source: Any,
+    sample: int | None,
+    most_whole: int = 0,
+    axis: Literal["row", "column"] = "row",
+    *,
+    in_one: bool = False,
+) -> Ints:
+    """Draw the rows or columns of a table that are judged: always the same ones.
 
     ``sample`` is how many; None for as many as have 200,000 observed cells, and for
-    all of a table of at most ``most_whole`` cells. The table is `Rows`, `SparseRows`
-    or files that have been read.
+    all of a table of at most ``most_whole`` cells. ``in_one``: a stretch of them. The
+    table is `Rows`, `SparseRows` or files that have been read.
     """
-    n_rows, n_cols = source.n_rows, source.n_cols
-    n = n_rows if sample is None else sample
-    if sample is None and n_rows * n_cols > max(most_whole, MOST_OBSERVED):
-        n = MOST_OBSERVED * n_rows // max(source.n_observed, 1)
-        n = max(2, min(n, MOST_CELLS // n_cols))
-    if n >= n_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
+    n_lines, n_others = source.n_rows, source.n_cols
+    if axis == "column":
+        n_lines, n_others = n_others, n_lines
+    n = n_lines if sample is None else sample
+    if sample is None and n_lines * n_others > max(most_whole, MOST_OBSERVED):
+        n = MOST_OBSERVED * n_lines // max(source.n_observed, 1)
+        n = max(2, min(n, MOST_CELLS // n_others))
+    if n >= n_lines:
+        return np.arange(n_lines)
+    random = np.random.default_rng(0)
+    if in_one:
+        start = int(random.integers(n_lines - n + 1))
+        return np.arange(start, start + n)
+    return np.sort(random.choice(n_lines, n, replace=False))
 
 
 def _read_wide(
@@ -340,18 +356,26 @@ class _Scorer:
 
     def __init__(self, trial: Trial, rows: Any, labels: Any) -> None:
         self.trial, self.rows, self.labels = trial, rows, labels
-        self.chosen, weights, self.outlier = chosen_rows(rows, trial.sample), {}, ""
-        cells = rows.take(self.chosen)
+        weights, self.outlier = {}, ""
+        is_ordered = trial.ordered
+        is_ordered = follow_in_order(labels) if is_ordered is None else bool(is_ordered)
+        self.is_ordered = is_ordered or trial.hide == "last"
+        lines = [np.arange(rows.n_rows), np.arange(rows.n_cols)]
+        if rows.n_rows >= rows.n_cols:
+            lines[0] = chosen_lines(rows, trial.sample)
+        else:
+            in_one = self.is_ordered
+            lines[1] = chosen_lines(rows, trial.sample, axis="column", in_one=in_one)
+        self.chosen = lines
+        cells = rows.take(*lines)
         if (V := getattr(rows, "weights", None)) is not None:
-            V = V.take(self.chosen)
+            V = V.take(*lines)
             name = "exposure" if rows.exposed else "weights"
             weights[name] = V if rows.exposed else np.nan_to_num(V)
             cells = np.where(V > 0.0, cells, np.nan)
-        observed, is_ordered = ~np.isnan(cells), trial.ordered
+        observed = ~np.isnan(cells)
         self.places = np.ix_(observed.any(axis=1), observed.any(axis=0))
         self.cells = cells[self.places]
-        is_ordered = follow_in_order(labels) if is_ordered is None else bool(is_ordered)
-        self.is_ordered = is_ordered or trial.hide == "last"
         weights = {name: V[self.places] for name, V in weights.items()}
         self.options: dict[str, Any] = {"negatives": trial.negatives, **weights}
         ones = np.broadcast_to(1.0, self.cells.shape)
@@ -384,8 +408,8 @@ class _Scorer:
         fitted = fit(self.cells, **self.options, on_undetermined="ignore")
         with suppress(A1gmError):  # too few cells for a dispersion
             if (cell := fitted.uncertainty().outlier) is not None:
-                i = int(self.chosen[self.places[0][cell.row, 0]])
-                j = int(self.places[1][0, cell.column])
+                i = int(self.chosen[0][self.places[0][cell.row, 0]])
+                j = int(self.chosen[1][self.places[1][0, cell.column]])
                 row = Lookup("row", self.rows.row_labels, self.rows.n_rows).names[i]
                 column = Lookup("column", self.labels, self.rows.n_cols).names[j]
                 place = f"row {plain_text(row)}, column {plain_text(column)}"
@@ -493,7 +517,8 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
     fills, covered = map(np.concatenate, zip(*pairs, strict=True))
     covered = covered[np.argsort(fills, kind="stable")]
     quarters = np.array_split(covered, 4) if len(covered) >= 4 * FEW else []
-    judged = sum(len(one.chosen) for one in scorers)
+    n_rows = sum(len(one.chosen[0]) for one in scorers)
+    n_cols = sum(len(one.chosen[1]) for one in scorers)
     return Assessment(
         skill=skill,
         skill_error=skill_error,
@@ -507,7 +532,8 @@ def _result(scorers: Sequence[_Scorer]) -> Assessment:
         may_be_chance=n_cells < FEW or abs(lead) <= 2.0 * lead_error,
         autocorrelation=_correlation(*np.sum([s.neighbours for s in scorers], axis=0)),
         no_intervals=next((s.no_intervals for s in scorers if s.no_intervals), ""),
-        n_rows=(judged, sum(one.rows.n_rows for one in scorers)),
+        n_rows=(n_rows, sum(one.rows.n_rows for one in scorers)),
+        n_cols=(n_cols, sum(one.rows.n_cols for one in scorers)),
         outlier=scorers[0].outlier if len(scorers) == 1 else "",
     )
 
@@ -588,8 +614,8 @@ class Assessment(Scored):
         two standard errors of 0, or fewer than 10 different cells were hidden.
     no_intervals : str
         Reason why some fits had no intervals; else empty.
-    n_rows : tuple of int
-        Rows that were judged, and rows of the table.
+    n_rows, n_cols : tuple of int
+        Rows and columns that were judged, and those of the table.
     autocorrelation : float
         Correlation of the residuals of neighbouring cells in a row; NaN where columns
         are not ordered, and for fewer than 100 such pairs.
@@ -615,6 +641,7 @@ class Assessment(Scored):
     may_be_chance: bool
     no_intervals: str = ""
     n_rows: tuple[int, int] = (0, 0)
+    n_cols: tuple[int, int] = (0, 0)
     autocorrelation: float = math.nan
     outlier: str = ""
     groups: dict[Any, Assessment] = field(default_factory=dict)
@@ -623,8 +650,10 @@ class Assessment(Scored):
     @property
     def part(self) -> str:
         """Which part of the table was judged; empty if it was all of it."""
-        n, n_all = self.n_rows
-        return f"{n:,} of {n_all:,} rows, drawn at random" if n < n_all else ""
+        for noun, (n, n_all) in (("rows", self.n_rows), ("columns", self.n_cols)):
+            if n < n_all:
+                return f"{n:,} of {n_all:,} {noun}, drawn at random"
+        return ""
 
     @property
     def verdict(self) -> str:

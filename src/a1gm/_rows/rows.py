@@ -76,12 +76,12 @@ class Readable:
         """Number of the cells that are not missing."""
         return sum(len(i) for i, _, _ in self.observed())
 
-    def take(self, rows: Ints) -> Floats:
-        """Read some rows, in ascending order."""
+    def take(self, rows: Ints, cols: Ints | slice = slice(None)) -> Floats:
+        """Read some rows, in ascending order, or some of their columns."""
         cells = []
         for some, piece in self.in_pieces():
             first, last = np.searchsorted(rows, (some.start, some.stop))
-            cells.append(piece[rows[first:last] - some.start])
+            cells.append(piece[rows[first:last] - some.start][:, cols])
         return np.concatenate(cells)
 
 

@@ -113,17 +113,21 @@ class SparseRows(Named):
         own = self.without_missing()
         yield own.row_of_cell, own.cols.astype(np.int64), own.values
 
-    def take(self, rows: Ints) -> Floats:
-        """Read any rows as a dense table, NaN for the missing cells."""
+    def take(self, rows: Ints, cols: Ints | slice = slice(None)) -> Floats:
+        """Read any rows, or some of their columns, as a dense table with NaN."""
         counts = np.diff(self.ptr)[rows]
         within, ends = np.repeat(np.arange(len(rows)), counts), np.cumsum(counts)
         cells = np.arange(len(within)) + np.repeat(
             self.ptr[rows] + counts - ends, counts
         )
-        out = np.full((len(rows), self.n_cols), np.nan)
-        if self.absent == "zero":
-            out[:] = 0.0
-        out[within, self.cols[cells]] = self.values[cells]
+        place = np.full(self.n_cols, -1)
+        n_taken = len(place[cols])
+        place[cols] = np.arange(n_taken)
+        col = place[self.cols[cells]]
+        is_taken = col >= 0
+        fill = np.nan if self.absent == "missing" else 0.0
+        out = np.full((len(rows), n_taken), fill)
+        out[within[is_taken], col[is_taken]] = self.values[cells[is_taken]]
         return out
 
     def in_pieces(self) -> Iterator[tuple[slice, Floats]]:

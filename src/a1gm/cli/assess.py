@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _KEYS_OF_MARGINS = "best", "means_of", "n_hidden", "verdict"
 _KEYS = (
     *("skill", "rival", "lead", "may_be_chance", "coverage", "coverage_by_size"),
-    *("autocorrelation", "level", "n_hidden", "n_rows", "verdict"),
+    *("autocorrelation", "level", "n_hidden", "n_rows", "n_cols", "verdict"),
 )
 
 

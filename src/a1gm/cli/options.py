@@ -38,7 +38,8 @@ SampleOption: TypeAlias = Annotated[
     typer.Option(
         metavar="N",
         min=2,
-        help="Rows of a random sample. Default: as many as have 200,000 known cells.",
+        help="Rows (or columns, if there are more) of a random sample. Default: as "
+        "many as have 200,000 known cells.",
     ),
 ]
 _TOTALS_HELP = (

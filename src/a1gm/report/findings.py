@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._api.assess import Assessment, Trial, assess, chosen_rows
+from a1gm._api.assess import Assessment, Trial, assess, chosen_lines
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._api.fit_file import files_of
 from a1gm._base.types import Bools, Floats, Ints
@@ -178,7 +178,7 @@ class Findings:
         """The assessment on hidden cells, or the reason why it failed."""
         how: dict[str, Any] = {"ordered": self.is_ordered, **self.weights}
         how["negatives"] = "allow" if np.nanmin(self.X) < 0.0 else "raise"
-        how["sample"] = len(self.X) if self.sample_in_words else None
+        how["sample"] = max(self.X.shape) if self.sample_in_words else None
         try:
             with np.errstate(all="ignore"):  # as above
                 return assess(self.X, random_state=0, **how), ""
@@ -277,7 +277,7 @@ def rows_of_page(source: Any, sample: int | None) -> Ints:
     """The rows that a page is about: all, or of a large table those of ``assess``."""
     if sample is not None:
         Trial(sample=sample)  # checks it
-    return chosen_rows(source, sample, MOST_CELLS)
+    return chosen_lines(source, sample, MOST_CELLS)
 
 
 def about_rows(n: int, n_rows: int) -> str:
