@@ -50,9 +50,8 @@ WAYS: dict[str, list[Callable[..., Any]]] = {
     "a1gm.fit_nmmf": [a1gm.fit_nmmf],
     "a1gm.RankOneNMF": [a1gm.RankOneNMF, a1gm.RankOneNMF.fit],
     "a1gm.RankOneImputer": [a1gm.RankOneImputer, a1gm.RankOneImputer.fit],
-    "a1gm.RankOneNMMF": [a1gm.RankOneNMMF],
 }
-COMMANDS = ["inspect", "fit", "impute", "assess", "report", "nmmf"]
+COMMANDS = ["inspect", "fit", "impute", "assess", "report"]
 
 MERGED = "pieces are added up by patterns of missing cells, which weights break up"
 JOINT = "each table has one weight, `alpha` and `beta`"
@@ -109,7 +108,7 @@ REASONS = {
     ("a1gm.impute_file", "absent"): SPARSE,
     **{
         (way, name): FEATURES
-        for way in ("a1gm.RankOneNMF", "a1gm.RankOneImputer", "a1gm.RankOneNMMF")
+        for way in ("a1gm.RankOneNMF", "a1gm.RankOneImputer")
         for name in ("id", "columns", "exclude")
     },
     **{
@@ -117,15 +116,13 @@ REASONS = {
         for way in ("a1gm.RankOneNMF", "a1gm.RankOneImputer")
     },
     ("a1gm.RankOneNMF", "on_undetermined"): "it gives factors, not cells",
-    ("a1gm.RankOneNMMF", "on_undetermined"): "it gives factors, not cells",
     ("a1gm.RankOneImputer", "absent"): "absent cells are zeros, as in scikit-learn",
     (
         "a1gm.RankOneImputer",
         "negatives",
     ): "an imputer fills cells that are not negative",
     **{
-        (way, name): reason
-        for way in ("a1gm.fit_nmmf", "a1gm.RankOneNMMF", "a1gm nmmf")
+        ("a1gm.fit_nmmf", name): reason
         for name, reason in {
             "weights": JOINT,
             "exposure": JOINT,

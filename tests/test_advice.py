@@ -12,7 +12,7 @@ import pytest
 from support.commands import run
 
 import a1gm
-from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
+from a1gm import RankOneImputer, RankOneNMF
 from a1gm._rows.files.source import TableOptions
 from a1gm.cli.options import command_style
 from a1gm.exceptions import Option
@@ -49,7 +49,6 @@ LIBRARY = [
     (RankOneImputer, lambda: RankOneImputer().fit(GOOD).transform([[nan, nan]])),
     (RankOneImputer, lambda: RankOneImputer(missing_values=-1).fit(EMPTY)),
     (RankOneNMF, lambda: RankOneNMF().fit(GOOD).transform(NEGATIVE)),
-    (RankOneNMMF, lambda: RankOneNMMF().fit(NEGATIVE, Y=GOOD)),
     (a1gm.fit_nmmf, lambda: a1gm.fit_nmmf(NEGATIVE, GOOD)),
 ]
 OPTION = re.compile(r"\b([a-z_]+)=(?!=)")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from a1gm._fit.pattern import MissingPattern
     from a1gm._fit.scaled import ScaledTable
     from a1gm._fit.sure.uncertainty import Uncertainty
-    from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
-    from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
+    from a1gm.estimators import RankOneImputer, RankOneNMF
+    from a1gm.nmmf import NMMFFit, fit_nmmf
     from a1gm.tensor import TensorAssessment, TensorFit, TensorUncertainty, fit_tensor
 
 __all__ = [
@@ -41,8 +41,6 @@ __all__ = [
     "RankOneFit",
     "RankOneImputer",
     "RankOneNMF",
-    "RankOneNMMF",
-    "RelationsFit",
     "ScaledTable",
     "TensorAssessment",
     "TensorFit",
@@ -57,7 +55,6 @@ __all__ = [
     "fit_long",
     "fit_many",
     "fit_nmmf",
-    "fit_relations",
     "fit_tensor",
     "impute",
     "impute_file",
@@ -84,14 +81,25 @@ _NAMES = {
     "_fit.pattern": ("MissingPattern",),
     "_fit.scaled": ("ScaledTable",),
     "_fit.sure.uncertainty": ("Uncertainty",),
-    "estimators": ("RankOneImputer", "RankOneNMF", "RankOneNMMF"),
-    "nmmf": ("NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"),
+    "estimators": ("RankOneImputer", "RankOneNMF"),
+    "nmmf": ("NMMFFit", "fit_nmmf"),
     "tensor": ("TensorAssessment", "TensorFit", "TensorUncertainty", "fit_tensor"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
+#: Names of 0.1.0 that are gone, and what to call instead (docs/moving.md).
+_GONE = {
+    "RankOneNMMF": "use a1gm.fit_nmmf(X, Y, Z)",
+    "RelationsFit": "use a1gm.fit_nmmf(X, Y, Z)",
+    "fit_relations": "use a1gm.fit_nmmf(X, Y, Z), or a1gm.fit of the tables in one",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _GONE:
+        msg = f"a1gm.{name} is gone: {_GONE[name]}."
+        raise AttributeError(msg)
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

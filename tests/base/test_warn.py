@@ -22,7 +22,7 @@ def in_module(name):
     ("through", "where"),
     [
         ([], __file__),
-        (["a1gm.nmmf.result", "a1gm", "sklearn.pipeline"], __file__),
+        (["a1gm.nmmf", "a1gm", "sklearn.pipeline"], __file__),
         (["a1gm.estimators", "elsewhere", "sklearn.utils"], "<elsewhere>"),
         (["a1gmore"], "<a1gmore>"),
         # Decorators, context managers and cached properties stand in between.
@@ -58,9 +58,8 @@ def test_every_warning_of_the_package_points_here(tmp_path):
         a1gm.PatternTable().update(X).solve()
         a1gm.RankOneNMF().fit(X).transform(X)
         a1gm.RankOneImputer().fit(X).transform(X)
-        a1gm.RankOneNMMF().fit_transform(X)
         a1gm.fit_nmmf(X).impute(X, on_undetermined="warn")
-        chain = a1gm.fit_relations({("u", "i"): X, ("u", "t"): X[:, :1]})
-        chain.impute({("u", "i"): X}, on_undetermined="warn")
+        several = a1gm.fit_nmmf(X, Z=X[:, :1])
+        several.impute(X, on_undetermined="warn")
     assert len({w.lineno for w in said}) >= 10
     assert {w.filename for w in said} == {__file__}

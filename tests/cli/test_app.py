@@ -40,7 +40,6 @@ def test_the_help_fits_a_terminal_and_tells_the_kinds_of_tables(monkeypatch):
 def test_the_help_lists_what_a_command_uses():
     assert "--columns" not in run("demo", "--help").output
     assert "--overwrite" in run("demo", "--help").output
-    assert "--long" not in run("nmmf", "--help").output
 
 
 def test_every_option_is_documented():

@@ -52,7 +52,6 @@ def test_70_names_are_escaped_and_nothing_else():
         ("impute", "-o", "{}/out.csv", "--model", "{}/model\x1b[1m"),
         ("fit", "-o", "{}/fit\x1b[1m"),
         ("report", "-o", "{}/page\x1b[1m.html"),
-        ("nmmf", "-o", "{}/nmmf\x1b[1m", "--y", "{}/t" + BAD + ".csv"),
     ],
 )
 def test_70_commands_print_nothing_that_a_terminal_obeys(table, arguments, tmp_path):

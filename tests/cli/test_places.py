@@ -34,8 +34,6 @@ def test_accepted_text_tables(name, options, expected, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        ("nmmf x.csv --z b.csv -o .", "b.csv"),
-        ("nmmf x.csv --y sub -o sub", "sub/h.csv"),
         ("fit row_factor.csv -o .", "row_factor.csv"),
         ("fit . -o .", "row_factor.csv"),
         ("fit row_factor.csv -o . --long name,x,y", "row_factor.csv"),
@@ -50,7 +48,7 @@ def test_accepted_text_tables(name, options, expected, tmp_path):
     ],
 )
 def test_an_input_is_never_replaced(arguments, kept, tmp_path, monkeypatch):
-    """Seen: nmmf and fit wrote factors over a table that they had read."""
+    """Seen: fit wrote factors over a table that they had read."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     for name in ("x", "b", "row_factor", "sales", "sub/x", "sub/h"):

@@ -68,11 +68,6 @@ ABSENT = "does not exist. Check the path."
             (f"assess u.csv --hide {hide}", 2, "a share between 0 and 1, or")
             for hide in ("2", "first", "0")
         ),
-        ("nmmf u.csv -o x", 2, "--y or --z"),
-        ("nmmf u.csv --z dan.csv --id user -o x", 2, "'bob' is in only one"),
-        ("nmmf u.csv --z cid.csv -o x", 2, "is in only one"),
-        ("nmmf u.csv --z cid.csv -o x --exclude user", 2, "has 1 row and"),
-        ("nmmf u.csv --y dan.csv -o x", 2, "no column 'p'"),
         ("inspect l.csv --long shop,month", 2, "three different columns"),
         ("inspect l.csv --long shop,month,shop", 2, "three different columns"),
         (f"impute l.csv -o - {PAIRS} --by shop", 2, "three different columns"),

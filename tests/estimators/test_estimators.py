@@ -16,7 +16,7 @@ from support.frames import holed_table
 from ways.containers import sparse_table
 
 import a1gm
-from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
+from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import (
     ConvergenceWarning,
     EmptyLineWarning,
@@ -155,10 +155,9 @@ def test_too_small_a_budget_warns():
     assert not model.converged_
     assert f"certificate of {model.certificate_:.2g}," in str(said[0].message)
     # The same warning for whoever filters by scikit-learn's class.
-    for model in (RankOneImputer, RankOneNMMF):
-        with pytest.warns(sklearn.exceptions.ConvergenceWarning) as of_model:
-            model(max_iter=1).fit(X)
-        assert issubclass(of_model[0].category, ConvergenceWarning)
+    with pytest.warns(sklearn.exceptions.ConvergenceWarning) as of_model:
+        RankOneImputer(max_iter=1).fit(X)
+    assert issubclass(of_model[0].category, ConvergenceWarning)
 
 
 # ---------------------------------------------------------------- RankOneImputer

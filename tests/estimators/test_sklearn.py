@@ -10,7 +10,7 @@ from sklearn.utils import estimator_checks as checks
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
+from a1gm import RankOneImputer, RankOneNMF
 
 ESTIMATORS = [
     RankOneNMF(),
@@ -19,7 +19,6 @@ ESTIMATORS = [
     RankOneImputer(add_indicator=True, keep_empty_features=True),
     RankOneImputer(missing_values=-7),
     RankOneImputer(fallback="column"),
-    RankOneNMMF(),
 ]
 EXTRA = [
     checks.check_dataframe_column_names_consistency,

@@ -94,15 +94,13 @@ def test_cells_without_a_value_have_no_error():
     assert u.totals("all", cells="fitted").value[0] > 0.0
 
 
-@pytest.mark.parametrize("fit_of", [a1gm.fit, a1gm.fit_nmmf])
-def test_a_hole_that_is_0_beside_unknown_ones_has_a_total(fit_of):
+def test_a_hole_that_is_0_beside_unknown_ones_has_a_total():
     X = np.full((5, 4), nan)
     X[:3, :2], X[3:, 2:] = (
         [[5.0, 3.0], [0.0, nan], [2.0, 4.0]],
         [[3.0, 4.0], [6.0, nan]],
     )
-    found = fit_of(X, on_undetermined="ignore").uncertainty(1.0)
-    u = found if fit_of is a1gm.fit else found["X"]
+    u = a1gm.fit(X, on_undetermined="ignore").uncertainty(1.0)
     np.testing.assert_allclose(u.totals("row").value, [nan, 0, nan, nan, 8])
     np.testing.assert_allclose(u.totals("column").value, [nan, 0, nan, 8])
     np.testing.assert_allclose(u.totals("all").value, [8.0])
@@ -279,8 +277,6 @@ def test_robust_errors_say_that_they_are():
     assert "robust" not in repr(plain)
     assert repr(robust).replace(", errors: robust, from 4 rows", "") == repr(plain)
     assert "from 4 rows" in robust._repr_html_()
-    tables = a1gm.fit_nmmf(X, Z=X[:, :2]).uncertainty(robust=True)
-    assert "errors: robust, from 4 rows" in repr(tables["X"])
 
 
 def test_one_row_has_no_robust_errors():
@@ -486,12 +482,10 @@ def test_bounds_of_some_cells_are_those_of_all(word, monkeypatch):
 
 @pytest.mark.parametrize("by", ["row", "column", "all"])
 @pytest.mark.parametrize("cells", ["missing", "fitted"])
-@pytest.mark.parametrize("fit", [a1gm.fit, a1gm.fit_nmmf])
-def test_totals_say_how_many_cells_are_in_none(fit, by, cells):
+def test_totals_say_how_many_cells_are_in_none(by, cells):
     X = np.array([[3.0, 5.0, nan], [4.0, nan, nan], [2.0, 3.0, nan], [nan, nan, 7.0]])
     with pytest.warns(UndeterminedWarning):
-        u = fit(X).uncertainty("poisson")
-    u = u if fit is a1gm.fit else u["X"]
+        u = a1gm.fit(X).uncertainty("poisson")
     words = "5 cells without a value are in no total"
     totals = u.totals(by, cells)
     assert repr(totals).splitlines()[-1] == words

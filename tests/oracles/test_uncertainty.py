@@ -85,25 +85,21 @@ def table(kind, seed, n=9, m=6, dispersion=1.0):
     return np.where(observed, X, np.nan)
 
 
-def check(u, X, oracle, *, missing=None, weight=1.0, start=(0, 0), turned=False):
-    """Compare a table, which may begin at any cell of a joint table."""
+def check(u, X, oracle, *, missing=None):
+    """Compare errors of cells, totals and indices of a table."""
     missing, (n, m) = np.isnan(X) if missing is None else missing, X.shape
-    phi = u.dispersion / weight
-    at = {
-        (i, j): (start[0] + (j if turned else i), start[1] + (i if turned else j))
-        for i, j in np.ndindex(n, m)
-    }
+    phi = u.dispersion
     for i, j in np.argwhere(missing).tolist():
-        se = oracle.se_of_sum([at[i, j]])
+        se = oracle.se_of_sum([(i, j)])
         np.testing.assert_allclose(u.standard_error(i, j), se, rtol=RTOL)
-        both = np.sqrt(se**2 + phi * oracle.value(*at[i, j]))
+        both = np.sqrt(se**2 + phi * oracle.value(i, j))
         found = u.standard_error(i, j, prediction=True)
         np.testing.assert_allclose(found, both, rtol=RTOL)
     for cells, mask in (("missing", missing), ("fitted", np.ones((n, m), bool))):
         by = {
-            "row": [[at[i, j] for j in range(m) if mask[i, j]] for i in range(n)],
-            "column": [[at[i, j] for i in range(n) if mask[i, j]] for j in range(m)],
-            "all": [[at[i, j] for i, j in np.argwhere(mask).tolist()]],
+            "row": [[(i, j) for j in range(m) if mask[i, j]] for i in range(n)],
+            "column": [[(i, j) for i in range(n) if mask[i, j]] for j in range(m)],
+            "all": [[(i, j) for i, j in np.argwhere(mask).tolist()]],
         }
         for name, sets in by.items():
             found = u.totals(by=name, cells=cells)
@@ -115,11 +111,11 @@ def check(u, X, oracle, *, missing=None, weight=1.0, start=(0, 0), turned=False)
             np.testing.assert_allclose(found.se_process, process, rtol=RTOL)
             total = np.hypot(found.se_estimation, process)
             np.testing.assert_allclose(found.se, total, rtol=RTOL)
-    check_index(u.index(1, "row" if turned else "column"), oracle, 1, start[1])
+    check_index(u.index(1), oracle, 1)
 
 
-def check_index(index, oracle, base, first=0, rtol=RTOL):
-    se = [oracle.se_of_ratio(first + k, first + base) for k in range(len(index))]
+def check_index(index, oracle, base, rtol=RTOL):
+    se = [oracle.se_of_ratio(k, base) for k in range(len(index))]
     np.testing.assert_allclose(index.se, se, rtol=rtol, atol=1e-14)
 
 
@@ -207,28 +203,22 @@ def test_robust_indices_are_cluster_robust(kind):
 def test_joint_fits_are_one_regression(alpha, beta):
     X, Y = table("at random", 1, 7, 5), table("grid", 2, 4, 5)
     Z = table("at random", 3, 7, 3)
-    u = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta).uncertainty()
+    u = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta).joint.uncertainty()
     block = np.full((11, 8), np.nan)
     block[:7, :5], block[7:, :5], block[:7, 5:] = X, Y, Z
     V = np.ones(block.shape)
     V[7:, :5], V[:7, 5:] = alpha, beta
     oracle = Regression(block, V)
-    for name in "XYZ":
-        check_level(u[name], oracle.fit)
-    check(u["X"], X, oracle)
-    check(u["Y"], Y, oracle, weight=alpha, start=(7, 0))
-    check(u["Z"], Z, oracle, weight=beta, start=(0, 5))
-
-
-def test_a_table_that_lies_the_other_way_round():
-    X, Y = table("at random", 1, 7, 5), table("at random", 2, 4, 5)
-    keys = ("user", "item"), ("item", "group")
-    fit = a1gm.fit_relations({keys[0]: X, keys[1]: Y.T}, weights={keys[1]: 2.0})
-    u, V = fit.uncertainty(), np.ones((11, 5))
-    V[7:] = 2.0
-    oracle = Regression(np.vstack([X, Y]), V)
-    check(u[keys[0]], X, oracle)
-    check(u[keys[1]], Y.T, oracle, weight=2.0, start=(7, 0), turned=True)
+    check_level(u, oracle.fit)
+    # Cells of the joint table are those of Y and Z times their weights.
+    for i, j in np.ndindex(7, 8):
+        expected = V[i, j] * oracle.se_of_sum([(i, j)])
+        np.testing.assert_allclose(u.standard_error(i, j), expected, rtol=RTOL)
+    for i, j in np.ndindex(4, 5):
+        expected = alpha * oracle.se_of_sum([(7 + i, j)])
+        np.testing.assert_allclose(u.standard_error(7 + i, j), expected, rtol=RTOL)
+    se = [oracle.se_of_ratio(k, 1) for k in range(5)]
+    np.testing.assert_allclose(u.index(1).se[:5], se, rtol=RTOL, atol=1e-14)
 
 
 # --------------------------------------------------------------------------- published

@@ -62,7 +62,7 @@ def load_app() -> Any:
     """Import the commands in the order of the help; each registers itself."""
     for name in (
         *("inspect", "fit", "impute", "scale"),
-        *("assess", "report", "nmmf", "demo"),
+        *("assess", "report", "demo"),
     ):
         import_module(f"a1gm.cli.{name}")
     return import_module("a1gm.cli.app").app
