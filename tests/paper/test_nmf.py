@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from a1gm.exceptions import DataError, InfiniteValuesError
-from a1gm.paper import kl_divergence, prepare, rank1_nmf
+from a1gm.exceptions import DataError
+from a1gm.paper import kl_divergence, rank1_nmf
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
 CELLS = st.floats(0.01, 100)
@@ -54,13 +54,3 @@ def test_never_negative_and_missing_cells_do_not_count(X, R, holes) -> None:
     holed = np.where(holes, np.nan, X)
     changed = np.where(holes, np.nan, R)
     assert kl_divergence(holed, changed) == kl_divergence(holed, R)
-
-
-def test_holes_count_as_one_in_the_mean_and_stay_holes() -> None:
-    X = np.array([[0.0, -3.0, np.nan], [4.0, 0.0, np.nan]])
-    mean = (0 + 3 + 1 + 4 + 0 + 1) / 6
-    np.testing.assert_array_equal(prepare(X), [[mean, 3, np.nan], [4, mean, np.nan]])
-    with pytest.raises(DataError):
-        prepare(np.empty((0, 2)))
-    with pytest.raises(InfiniteValuesError):
-        prepare([[np.inf, 1.0]])

@@ -42,3 +42,15 @@ def minimise(tables, weights, sizes):
         for key, T in tables.items()
     )
     return total, factors
+
+
+def nmmf_cost(tables, factors, alpha=1.0, beta=1.0):
+    """The cost of three tables, ``D(X, w⊗h) + alpha D(Y, a⊗h) + beta D(Z, w⊗b)``."""
+    w, h, a, b = (np.asarray(factor, float) for factor in factors)
+    parts = zip((1.0, alpha, beta), tables, ((w, h), (a, h), (w, b)), strict=True)
+    # a weight of 0 must silence an infinite divergence, so it is not computed
+    return sum(
+        weight * divergence(np.asarray(table, float), np.outer(*pair))
+        for weight, table, pair in parts
+        if table is not None and np.size(table) and weight
+    )

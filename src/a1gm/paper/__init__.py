@@ -6,15 +6,12 @@ AISTATS 2022. For work, use `a1gm.fit`: it is exact for every pattern of holes.
 ==================  ============================================================
 `rank1_nmf`         best rank-1 table of a complete table
 `rank1_nmmf`        Theorem 1: three tables that share factors
-`nmmf_cost`         what Theorem 1 minimises
 `grid_like`         rows and columns that hold a hole; do the holes fill them
 `complete_to_grid`  the holes grown to a grid
-`permutations`      the swaps that bring the holes to a corner
 `a1gm`              Algorithm 1
 `kl_wnmf`           multiplicative updates, the baseline of the experiments
 `em`                the em-algorithm
 `kl_divergence`     the error, on the observed cells
-`prepare`           the preparation of the real data sets
 `geometry`          natural and expectation parameters, projection
 ==================  ============================================================
 """
@@ -22,10 +19,10 @@ AISTATS 2022. For work, use `a1gm.fit`: it is exact for every pattern of holes.
 from __future__ import annotations
 
 from a1gm.paper import geometry
-from a1gm.paper.grid import Grid, a1gm, complete_to_grid, grid_like, permutations
+from a1gm.paper.grid import Grid, a1gm, complete_to_grid, grid_like
 from a1gm.paper.iterative import em, kl_wnmf
-from a1gm.paper.nmf import kl_divergence, prepare, rank1_nmf
-from a1gm.paper.nmmf import nmmf_cost, rank1_nmmf
+from a1gm.paper.nmf import kl_divergence, rank1_nmf
+from a1gm.paper.nmmf import rank1_nmmf
 
 __all__ = [
     "Grid",
@@ -36,9 +33,6 @@ __all__ = [
     "grid_like",
     "kl_divergence",
     "kl_wnmf",
-    "nmmf_cost",
-    "permutations",
-    "prepare",
     "rank1_nmf",
     "rank1_nmmf",
 ]

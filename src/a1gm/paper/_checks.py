@@ -104,8 +104,7 @@ def check_cells(table: Floats, name: str) -> None:
         raise NegativeValuesError(
             f"Negative values in data: {name}{_first(negative)} = "
             f"{table[negative][0]:g} ({negative.sum()} in all). Entries must be >= 0; "
-            "mark unknown ones as NaN, or use paper.prepare, which takes absolute "
-            "values as the paper does."
+            "mark unknown ones as NaN."
         )
 
 

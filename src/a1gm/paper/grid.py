@@ -110,43 +110,6 @@ def complete_to_grid(mask: npt.ArrayLike) -> Bools:
     return np.logical_and.outer(holes.any(axis=1), holes.any(axis=0))
 
 
-def permutations(mask: npt.ArrayLike) -> tuple[Ints, Ints]:
-    """Find the swaps that bring the holes to the bottom right corner.
-
-    Parameters
-    ----------
-    mask : array_like of bool, shape (n_rows, n_columns)
-        True where a cell is missing.
-
-    Returns
-    -------
-    rows : ndarray of int, shape (n_rows,)
-    columns : ndarray of int, shape (n_columns,)
-        ``X[np.ix_(rows, columns)]`` has its holes in the last rows and columns.
-        Each consists of disjoint swaps, so applying it again restores the order.
-
-    Notes
-    -----
-    With S the lines that hold a hole and B the last ``len(S)`` lines, the k-th
-    smallest of ``S ∖ B`` is swapped with the k-th smallest of ``B ∖ S``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from a1gm import paper
-    >>> X = np.array([[np.nan, 2.0, np.nan], [4.0, 5.0, 6.0]])
-    >>> rows, columns = paper.permutations(np.isnan(X))
-    >>> X[np.ix_(rows, columns)]
-    array([[ 5.,  4.,  6.],
-           [ 2., nan, nan]])
-    """
-    holes = as_mask(mask)
-    return (
-        _swap_to_end(np.asarray(holes.any(axis=1))),
-        _swap_to_end(np.asarray(holes.any(axis=0))),
-    )
-
-
 def a1gm(X: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Run Algorithm 1 as published: fast, and approximate off the grid.
 
@@ -217,16 +180,6 @@ def algorithm1(table: Floats, missing: Bools) -> tuple[Floats, Floats]:
     c, d = np.empty(table.shape[0]), np.empty(table.shape[1])
     c[~row_holes], d[~column_holes], c[row_holes], d[column_holes] = factors
     return c, d
-
-
-def _swap_to_end(has_hole: Bools) -> Ints:
-    """Order the lines by swaps so that those with a hole come last."""
-    order = np.arange(len(has_hole))
-    n_complete = len(has_hole) - np.count_nonzero(has_hole)
-    early_with_hole = np.flatnonzero(has_hole[:n_complete])
-    late_without = n_complete + np.flatnonzero(~has_hole[n_complete:])
-    order[early_with_hole], order[late_without] = late_without, early_with_hole
-    return order
 
 
 def _solve_corner(

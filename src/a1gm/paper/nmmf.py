@@ -9,7 +9,6 @@ from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_complete_table, check_not_negative
-from a1gm.paper.nmf import kl_divergence
 
 
 def rank1_nmmf(
@@ -40,8 +39,9 @@ def rank1_nmmf(
     h : ndarray of shape (J,)
     a : ndarray of shape (N,)
     b : ndarray of shape (M,)
-        The global minimum of `nmmf_cost`. ``w`` and ``h`` have the same sum,
-        unless ``X`` is zero in every cell (see Notes).
+        The global minimum of ``D(X, w⊗h) + alpha D(Y, a⊗h) + beta D(Z, w⊗b)``.
+        ``w`` and ``h`` have the same sum, unless ``X`` is zero in every cell (see
+        Notes).
 
     Raises
     ------
@@ -130,48 +130,6 @@ def theorem1_from_sums(
     w = root / xz_rows.sum() * xz_rows
     h = root / xy_columns.sum() * xy_columns
     return w, h, y_rows / root, z_columns / root
-
-
-def nmmf_cost(
-    tables: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None],
-    factors: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
-    alpha: float = 1.0,
-    beta: float = 1.0,
-) -> float:
-    """Compute ``D(X, w⊗h) + alpha D(Y, a⊗h) + beta D(Z, w⊗b)``.
-
-    Parameters
-    ----------
-    tables : tuple (X, Y, Z)
-        As for `rank1_nmmf`.
-    factors : tuple (w, h, a, b)
-        As `rank1_nmmf` returns them.
-    alpha, beta : float, default 1.0
-        The weights.
-
-    Returns
-    -------
-    float
-        The cost that `rank1_nmmf` minimises.
-
-    Examples
-    --------
-    >>> from a1gm import paper
-    >>> tables = [[1.0, 2.0]], [[2.0, 4.0]], None
-    >>> paper.nmmf_cost(tables, paper.rank1_nmmf(*tables)) < 1e-15
-    True
-    """
-    x, y, z = as_triple(*tables)
-    check_not_negative(alpha, "alpha")
-    check_not_negative(beta, "beta")
-    w, h, a, b = (np.asarray(factor, dtype=np.float64) for factor in factors)
-    parts = ((1.0, x, w, h), (alpha, y, a, h), (beta, z, w, b))
-    # a weight of 0 must silence an infinite divergence, so it is not computed
-    return sum(
-        weight * kl_divergence(table, np.outer(left, right))
-        for weight, table, left, right in parts
-        if table.size and weight
-    )
 
 
 def as_triple(
