@@ -84,7 +84,7 @@ for title, load in TABLES.items():
 
 # %%
 # Where rows and columns multiply, rank 1 fills best. Where they do not, the mean is
-# about as good or better, and ``RankOneImputer(check=True)`` says so. Neighbours (KNN)
+# about as good or better, and ``a1gm.assess`` says so. Neighbours (KNN)
 # use more of the structure, and take longer.
 fig, panels = plt.subplots(1, 2, figsize=(9.6, 3.4), layout="constrained", sharey=True)
 places = np.arange(len(TABLES))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
+from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions, fit_patterns
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
@@ -77,7 +77,7 @@ def fit_nmmf(
     alpha: float = 1.0,
     beta: float = 1.0,
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> NMMFFit:
@@ -97,8 +97,9 @@ def fit_nmmf(
         and gets its own factor from the factors that it shares with X.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: largest relative mismatch of the margins. None: as in
+        ``a1gm.fit``.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional

@@ -11,20 +11,16 @@ import numpy as np
 from sklearn.impute import MissingIndicator
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from a1gm._api.assess import Assessment, assess
 from a1gm._api.fit import FitOptions, fit_patterns
 from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
-from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns
-from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
-from a1gm._rows.labels import follow_in_order
 from a1gm._rows.read import AnyRows, is_sparse
 from a1gm._rows.rows import check_values
 from a1gm._rows.sparse import SparseRows
@@ -41,15 +37,9 @@ from a1gm.estimators._base import (
 )
 from a1gm.exceptions import (
     DataError,
-    DataHintWarning,
     EmptyLineWarning,
     ParameterError,
     UndeterminedWarning,
-)
-
-ADVICE = (
-    "Use sklearn.impute.SimpleImputer for this table, or other columns.",
-    "Fill this table by that method, or use other columns.",
 )
 
 
@@ -81,11 +71,6 @@ class RankOneImputer(Estimator):
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
         Threads for the pass over the data in ``fit``; the cores available by default.
-    check : bool, default=False
-        Hide some known cells in ``fit``, fill them (``a1gm.assess``), and warn if a
-        simpler method would have been better. Not for sparse tables.
-    random_state : int, RandomState or None, default=None
-        Which cells ``check`` hides.
 
     Attributes
     ----------
@@ -96,13 +81,6 @@ class RankOneImputer(Estimator):
         they stay missing.
     n_iter_ : int
         Iterations of the fit; 1 for the closed form, which takes none.
-    uncertainty_ : Uncertainty
-        Uncertainty of the fit: dispersion, tests, errors of cells and totals of X,
-        computed on access. It reads X again, so it is not there with ``copy=False``,
-        for a sparse X with ``sample_weight``, and after the imputer was copied or
-        pickled.
-    assessment_ : Assessment
-        The result of ``check``; only with ``check=True``.
     indicator_ : MissingIndicator
         The indicator of missing cells; None if ``add_indicator`` is false.
     n_features_in_ : int
@@ -118,6 +96,9 @@ class RankOneImputer(Estimator):
     with its own: a next step that takes no NaN needs a ``fallback``.
 
     Absent cells of a sparse table are zeros; its stored missing cells are filled.
+
+    Where columns are unlike measures a simpler method fills better: ``a1gm.assess(X)``
+    judges that on hidden cells, and ``a1gm.fit(X).uncertainty()`` has the errors.
 
     Examples
     --------
@@ -138,8 +119,6 @@ class RankOneImputer(Estimator):
 
     col_factor_: Floats
     fallback_: Floats
-    assessment_: Assessment
-    _fit: RankOneFit | None
     _columns: Columns
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -154,8 +133,6 @@ class RankOneImputer(Estimator):
             None,
         ],
         "copy": ["boolean"],
-        "check": ["boolean"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -169,8 +146,6 @@ class RankOneImputer(Estimator):
         tol: float | None = None,
         max_iter: int = 1000,
         n_threads: int | None = None,
-        check: bool = False,
-        random_state: Any = None,
     ) -> None:
         self.missing_values = missing_values
         self.add_indicator = add_indicator
@@ -180,8 +155,6 @@ class RankOneImputer(Estimator):
         self.tol = tol
         self.max_iter = max_iter
         self.n_threads = n_threads
-        self.check = check
-        self.random_state = random_state
 
     # ---------------------------------------------------------------------- fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RankOneImputer:
@@ -226,36 +199,18 @@ class RankOneImputer(Estimator):
             if s is not None:
                 n_observed = _observed_weight(rows, s)
             with np.errstate(invalid="ignore"):
-                means = seen.col_sums / n_observed
-            fallback = means
-        found: dict[str, Any] = {"indicator_": None}
+                fallback = seen.col_sums / n_observed
+        indicator = None
         if self.add_indicator:
             indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
-            found["indicator_"] = indicator.fit(_cells_of(rows, X))
-        if self.check:
-            if is_sparse(X):
-                raise ParameterError(
-                    "check=True is not for sparse tables. Leave it out, or try a share "
-                    "of the rows as an array."
-                )
-            seed = check_random_state(self.random_state).randint(2**31)
-            weights = None if s is None else s[:, None]
-            found["assessment_"] = assess(
-                rows.cells,
-                weights=weights,
-                random_state=seed,
-                ordered=follow_in_order(rows.col_labels),
-            )
-        is_scaled = s is not None and isinstance(rows, SparseRows)
-        has_errors = self.copy and not is_scaled
+            indicator.fit(_cells_of(rows, X))
         self._set_fitted(
             col_factor_=fit.col_factor,
             fallback_=fallback,
             n_iter_=max(1, fit.n_iter),
             # The weight of a row does not move its own factor.
             _columns=replace(fit._columns, weighted=False),
-            _fit=fit if has_errors else None,
-            **found,
+            indicator_=indicator,
             **features_of(given),
         )
         if not self._kept.all():
@@ -266,10 +221,6 @@ class RankOneImputer(Estimator):
                 "needed; keep_empty_features=True keeps them, filled with 0.",
                 EmptyLineWarning,
             )
-        if self.check and self.assessment_.lead < 0.0:
-            is_mean = self.assessment_.rival == "column means"
-            advice = ADVICE[0 if is_mean else 1]
-            warn_user(f"{self.assessment_.verdict} {advice}", DataHintWarning)
         return self
 
     def _read(self, X: Any, *, is_fitted: bool) -> tuple[Any, AnyRows]:
@@ -293,26 +244,6 @@ class RankOneImputer(Estimator):
             )
         values[values == self.missing_values] = np.nan
         return cells, read_table(cells, "zero")
-
-    @property
-    def uncertainty_(self) -> Uncertainty:
-        """Uncertainty of the fit, as ``fit.uncertainty()`` of ``a1gm.fit``."""
-        check_is_fitted(self)
-        if self._fit is None:
-            raise ParameterError(
-                "This imputer has not kept the table it was fitted to: it may have "
-                "filled it in place (copy=False), scaled the rows of a sparse one "
-                "(sample_weight), or it was copied or pickled. Fit it again with "
-                "copy=True, or use a1gm.fit(X).uncertainty()."
-            )
-        return self._fit.uncertainty()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the imputer without the data of its fit."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "_fit" in state:
-            state["_fit"] = None
-        return state
 
     @property
     def _kept(self) -> Bools:
