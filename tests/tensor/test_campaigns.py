@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("flint")
 pytest.importorskip("statsmodels")
-from attack.tensor import KINDS
+from attack.tensor import KINDS, large
 
 N_TABLES = {
     "optimum": 22,
@@ -16,6 +16,7 @@ N_TABLES = {
     "arrays": 16,
     "bridges": 18,
     "links": 12,
+    "large": 10,
 }
 
 
@@ -27,3 +28,12 @@ N_TABLES = {
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 def test_tables_of_several_modes(kind, seed):
     KINDS[kind](seed)
+
+
+@pytest.mark.nightly
+def test_links_of_a_millionth_are_rarely_flagged():
+    figures = [large(seed) for seed in range(60)]
+    n_links = sum(own.get("tables with links of 1e-6", 0.0) for own in figures)
+    n_flagged = sum(own.get("of these flagged", 0.0) for own in figures)
+    assert n_links > 20
+    assert n_flagged <= 0.05 * n_links

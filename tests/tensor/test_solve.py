@@ -117,6 +117,16 @@ def test_weak_links_of_many_classes_are_not_hidden(sizes):
     assert u.dof == len(cells[1]) - sum(cells[2]) + 2
 
 
+def test_the_solver_is_newton_once_a_step_was_taken():
+    cells, _ = linked(175, 350, 150, 1e-8)
+    for max_iter, solver in ((1, "scaling"), (100, "newton")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit = a1gm.fit_tensor(cells, max_iter=max_iter, on_undetermined="ignore")
+        assert fit.solver == solver
+        assert fit.n_iter <= max_iter
+
+
 def test_factors_beyond_float64_are_refused():
     k = np.arange(40)
     i, j = np.r_[k, k[:-1], 0, 0], np.r_[k, k[1:], 0, 1]

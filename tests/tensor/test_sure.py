@@ -32,12 +32,26 @@ def test_cells_without_a_value_are_counted_line_by_line():
     assert a1gm.fit_tensor(T).uncertainty().totals(1).unknown is None
 
 
-def test_errors_across_cells_that_are_too_small_are_refused():
+def bridge(epsilon):
+    """Two corners that hang together by two tiny cells."""
     T = np.full((6, 6, 6), np.nan)
     T[:3, :3, :3] = T[3:, 3:, 3:] = random_table(np.random.default_rng(0), (3, 3, 3), 0)
-    T[4, 0, 1] = T[0, 3, 2] = 1e-9
+    T[4, 0, 1] = T[0, 3, 2] = epsilon
+    return T
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-9, 1e-12])
+def test_a_link_is_as_sure_as_its_own_cell(epsilon):
+    u = a1gm.fit_tensor(bridge(epsilon)).uncertainty("poisson")
+    assert u.standard_error((4, 0, 1)) == pytest.approx(epsilon**0.5, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.ConvergenceWarning")
+def test_errors_across_cells_that_are_too_small_are_refused():
+    fit = a1gm.fit_tensor(bridge(1e-16))
+    assert not fit.converged
     with pytest.raises(NotRepresentableError, match="so small"):
-        a1gm.fit_tensor(T).uncertainty()
+        fit.uncertainty()
 
 
 def test_small_means_are_weighted():

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from a1gm._base.float_range import check_range
-from a1gm._base.types import Floats, Ints, Solver
+from a1gm._base.types import Floats, Ints
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._rows.rows import Rows
@@ -35,7 +35,7 @@ from a1gm._solve.expand import (
     in_range,
     place_cancelling,
 )
-from a1gm._solve.factors import NO_CORE, Factors
+from a1gm._solve.factors import NO_CORE, Factors, solver_name
 from a1gm._solve.scaling import precision_for, solve_core
 from a1gm.exceptions import DataError
 
@@ -357,7 +357,7 @@ def _plain_factors(found: Any, step: float) -> Factors:
     """Return the factors that the kernel has found for a table of one block."""
     pattern_factor, pattern_scale, col_factor, n_iter, is_newton, gap, *_ = found
     n, m = len(pattern_scale), len(col_factor)
-    solver: Solver = "newton" if is_newton else "scaling" if n_iter else "closed form"
+    solver = solver_name(n_iter, n_steps=is_newton)
     blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
     step += rounding_of(n, m)
     given = pattern_factor, pattern_scale, col_factor, *blocks, 1, solver, n_iter, gap

@@ -51,6 +51,16 @@ class Factors:
     cut: tuple[int, int] | None = None
 
 
+def solver_name(n_iter: int, n_steps: int = 0, before: Solver | None = None) -> Solver:
+    """How a fit was solved: by its iterations, and Newton's steps among the last.
+
+    ``before`` is how it was solved up to those.
+    """
+    if n_steps > 0 or before == "newton":
+        return "newton"
+    return "scaling" if n_iter > 0 else "closed form"
+
+
 def relative_gap(fitted: Floats, sums: Floats) -> float:
     """Largest relative difference from the sums that are positive."""
     known = sums > 0.0

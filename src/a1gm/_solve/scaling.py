@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from a1gm._base.types import Floats
 from a1gm._kernel import threads_for
-from a1gm._solve.factors import NO_CORE, CoreSolution
+from a1gm._solve.factors import NO_CORE, CoreSolution, solver_name
 from a1gm._solve.newton import Hessian, newton
 from a1gm._solve.settle import (
     LISTED_CELL,
@@ -55,7 +55,7 @@ def solve_core(
     w, h, sweeps, gap, _ = reduced.scale(
         start, tol, budget, min(budget, patience), threads
     )
-    core = CoreSolution(w, h, "scaling", sweeps, gap)
+    core = CoreSolution(w, h, solver_name(sweeps), sweeps, gap)
     settle = partial(
         settle_core,
         reduced,
@@ -80,13 +80,14 @@ def solve_core(
         best, steps, gap = newton(reduced, hessian, core.h, tol=tol, max_steps=left)
         w, h = (best.w, best.h) if gap < core.gap else (core.w, core.h)
         gap = min(gap, core.gap)
-        core = CoreSolution(w, h, "newton", core.n_iter + steps, gap)
+        n_iter = core.n_iter + steps
+        core = CoreSolution(w, h, solver_name(n_iter, steps), n_iter, gap)
     left = max_iter - core.n_iter
     if core.gap > tol and left > 0:
         # Rounding has stopped Newton: sweeps correct each row with its margin.
         w, h, sweeps, gap, _ = reduced.scale(core.h, tol, left, left)
         if gap < core.gap:
-            core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
+            core = CoreSolution(w, h, core.solver, core.n_iter + sweeps, gap)
     return settle(core, hessian=hessian)
 
 

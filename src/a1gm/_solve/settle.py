@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints, SmallInts, Solver
+from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._kernel import threads_for
 from a1gm._kernel.network import ROUNDING, shortened
 from a1gm._observe.patterns import Patterns, pairs_of, weighted_counts
 from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Network
-from a1gm._solve.factors import NO_CORE, CoreSolution
+from a1gm._solve.factors import NO_CORE, CoreSolution, solver_name
 from a1gm._solve.newton import Hessian
 
 if TYPE_CHECKING:  # the compiled kernel has the same class
@@ -106,8 +106,9 @@ def settle_by_edges(
     w, h, steps, step, gap, cut = found
     if not step < core.step:
         return replace(core, cut=cut)
-    solver: Solver = "newton" if steps else core.solver
-    return CoreSolution(w, h, solver, core.n_iter + steps, gap, step, cut)
+    n_iter = core.n_iter + steps
+    solver = solver_name(n_iter, steps, core.solver)
+    return CoreSolution(w, h, solver, n_iter, gap, step, cut)
 
 
 # ------------------------------------------------------- large cores, by their margins
@@ -127,7 +128,8 @@ def _settle_by_steps(
             break
         start = core.h * np.exp(shortened(bound.direction))
         w, h, sweeps, gap, _ = reduced.scale(start, 1e-15, 2, 2)
-        core = CoreSolution(w, h, "newton", core.n_iter + 1 + sweeps, gap)
+        n_iter = core.n_iter + 1 + sweeps
+        core = CoreSolution(w, h, solver_name(n_iter, 1), n_iter, gap)
     return best
 
 
@@ -177,7 +179,9 @@ def _settle_by_clusters(
         # Between clusters the step was taken; inside them the margins bound it.
         inside = replace(Network.of_core(reduced, w, h), block=label[n:]).bound().step
         step = min(moved, 1.0) + 2.0 * inside + 4.0 * ROUNDING * len(label)
-        core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap, step, best.cut)
+        n_iter = core.n_iter + sweeps
+        solver = solver_name(n_iter, 1)
+        core = CoreSolution(w, h, solver, n_iter, gap, step, best.cut)
         has_stopped = moved < PRECISE or step >= 0.9 * best.step
         if step < best.step:
             best = core

@@ -193,6 +193,42 @@ class Problem:
         found: tuple[Floats, Floats] = kernel.fit_cells(*where, t, self.threads)
         return found
 
+    def moves(self, d: Floats) -> Floats:
+        """Sums of what the levels of each cell have."""
+        found: Floats = d[self.level[0]]
+        for levels in self.level[1:]:
+            found += d[levels]
+        return found
+
+    def gradient(self, t: Floats) -> Floats:
+        """Sums by level of what the cells are above their fitted values.
+
+        In twice the precision: what rounding hides in sums of large cells may be all
+        that light ones have.
+        """
+        f = np.ones(len(self.s)) if self.v is None else self.v
+        low = np.zeros_like(f)
+        for levels in self.level:
+            factor = t[levels]
+            low *= factor
+            f, rounding = _exact_product(f, factor)
+            low += rounding
+        above = self.s - f
+        back = above - self.s
+        low = (self.s - (above - back)) - (f + back) - low
+        return self.add_exactly(above, low)
+
+    def add_exactly(self, values: Floats, low: Floats | float = 0.0) -> Floats:
+        """Sums by level of values and of their lower digits, rounded at the end."""
+        total = np.zeros(int(self.starts[-1]))
+        for _ in range(2):  # parts that share a last bit: their sums are exact
+            most = float(np.abs(values).max(initial=0.0)) * len(values)
+            unit = math.ldexp(1.0, math.frexp(most)[1] + 1)
+            part = (unit + values) - unit
+            total += self.add(part)
+            values = values - part
+        return total + self.add(values + low)
+
     def scale(self, tol: float, max_iter: int) -> tuple[Floats, int, Floats]:
         """Factors, sweeps that they took, and the sums of fitted cells by level.
 
@@ -207,6 +243,25 @@ class Problem:
     def split(self, x: AnyArray) -> list[AnyArray]:
         """Cut a vector of all levels into those of each group."""
         return np.split(x, self.starts[1:-1])
+
+
+def _exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Rounded products, and what rounding took from them (Dekker)."""
+    found = a * b
+    head_a, tail_a = _halves(a)
+    head_b, tail_b = _halves(b)
+    rounding = head_a * head_b - found
+    rounding += head_a * tail_b
+    rounding += tail_a * head_b
+    rounding += tail_a * tail_b
+    return found, rounding
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    """Numbers of half as many bits that add up to a."""
+    large = 134_217_729.0 * a
+    head = large - (large - a)
+    return head, a - head
 
 
 def gap_of(margins: Floats, sums: Floats) -> float:

@@ -21,9 +21,10 @@ from a1gm._fit.sure.intervals import tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
+from a1gm.tensor.hessian import Eliminated
 from a1gm.tensor.problem import design
 from a1gm.tensor.read import mode_of
-from a1gm.tensor.solve import PIVOT, Eliminated, rank_of
+from a1gm.tensor.solve import rank_of
 
 if TYPE_CHECKING:
     from a1gm.tensor.result import TensorFit
@@ -58,8 +59,9 @@ class TensorUncertainty(GoodnessOfFit):
                 "Fit fewer levels, or margins of fewer modes."
             )
         rank = rank_of(p) if rank is None else rank
-        self._hessian = Eliminated(p, *p.fitted(fit._found.t), rank)
-        if self._hessian.least_pivot < PIVOT:
+        f, margins = p.fitted(fit._found.t)
+        self._hessian = Eliminated(p, f, margins, rank)
+        if not self._hessian.finds_moves(p, f):
             raise NotRepresentableError(
                 "Parts of this table are linked only by cells so small that float64 "
                 "does not hold the errors across them. Fit such parts one by one."
