@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 from support.tensor_oracle import MARGINS, design, fates, small_table
 
 import a1gm
-from a1gm.tensor.known import whole_rank
+from a1gm.exceptions import UndeterminedWarning
+from a1gm.tensor.known import PROGRAM, whole_rank
 from a1gm.tensor.read import Cells
 
 
@@ -77,7 +80,7 @@ def test_two_modes_have_the_fates_of_fit(shape):
     X = rng.poisson(0.05, shape).astype(float)
     X[rng.random(shape) < 0.8] = np.nan
     expected = a1gm.fit(X, on_undetermined="ignore")
-    np.testing.assert_array_equal(fit(X).reconstruct(), expected.reconstruct())
+    np.testing.assert_allclose(fit(X).reconstruct(), expected.reconstruct(), rtol=1e-14)
     index = np.indices(shape).reshape(2, -1)
     missing = np.isnan(X.ravel())
     np.testing.assert_array_equal(
@@ -94,6 +97,46 @@ def test_what_is_not_decided_is_said(monkeypatch):
             a1gm.fit_tensor(*small_table(seed))
         said += [str(own.message) for own in caught]
     assert any("would take too long" in text for text in said)
+
+
+PAIRS = [(0, 1), (1, 2), (0, 2)]
+
+
+def counts(n, mean):
+    """Counts most of which are 0: which can be fitted takes a linear program."""
+    return np.random.default_rng(0).poisson(mean, (n, n, n)).astype(float)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.ConvergenceWarning")
+def test_zeros_that_are_not_decided_in_time_are_said(monkeypatch):
+    monkeypatch.setattr("a1gm.tensor.known.SECONDS", 0.0)
+    with pytest.warns(UndeterminedWarning, match="would take too long"):
+        found = a1gm.fit_tensor(counts(12, 0.1), PAIRS)
+    assert found.n_undetermined == 0  # no cell is missing
+    assert found.certificate <= 1e-10
+
+
+@pytest.mark.nightly
+def test_an_interrupt_ends_a_linear_program(monkeypatch):
+    monkeypatch.setattr("a1gm.tensor.known.SECONDS", 3.0)
+    is_solving = []
+
+    def interrupt(*_):
+        is_solving.append(any(own.name == PROGRAM for own in threading.enumerate()))
+        if is_solving[-1]:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fit(counts(30, 0.05), PAIRS)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    # The program is still being solved: nobody waited for it.
+    assert any(own.name == PROGRAM for own in threading.enumerate())
 
 
 @pytest.mark.parametrize("is_decided", [True, False])

@@ -154,7 +154,7 @@ def _warn_about(fit: TensorFit) -> None:
         if fit._known.is_cut:
             parts.append(
                 "To decide each of them would take too long: some of these may be 0, "
-                "or unbounded."
+                "or unbounded, and some observed zeros may only be approached."
             )
     if parts:
         warn_undetermined(separated(parts), how)

@@ -14,9 +14,11 @@ modulo a prime, and by linear programs where zeros are left.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import combinations, product
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,8 @@ MOST_CLASSES = 3000  # of two groups, of which it is found which leads to which
 MOST_CELLS = 1 << 20  # of a table whose kinds of cells are counted
 MOST_KINDS = 1000  # of cells that linear programs decide
 MOST_NUMBERS = 1 << 21  # in all of these programs together
+SECONDS = 10.0  # for all linear programs of a fit
+PROGRAM = "a1gm: linear program"
 SURELY = 0.5  # of a zero that a direction lowers by 1
 BY_WAYS = {(True, False): ZERO, (False, True): UNBOUNDED}
 NULL = 1e-8  # products with null vectors that are only rounding
@@ -183,7 +187,8 @@ class Known:
         self._A, self._Z = (design(own, self._sizes) for own in (cells, self._zeros))
         A, Z = self._A, self._Z
         self._decided: dict[tuple[int, ...], int] = {}  # by linear programs
-        self.is_cut = False  # whether there were too many of them
+        self.is_cut = False  # whether they would take too long
+        self._seconds = SECONDS  # that are left for them
         self._span = Span(A)
         outside = ~self._span.has(Z)
         # A class without any positive cell can go to 0 by itself.
@@ -191,11 +196,22 @@ class Known:
         self._alone = outside & (Z @ is_free > 0)
         self._driven = self._alone.copy()
         left = np.flatnonzero(outside & ~self._alone)
-        if len(left):
-            self._driven[left] = Z[left] @ _direction(A, Z[:0], Z[left]) < -SURELY
+        self._are_zeros_decided = True
+        if len(left) and (d := self._direction(A, Z[:0], Z[left])) is None:
+            self._are_zeros_decided = False
+        elif len(left):
+            self._driven[left] = Z[left] @ d < -SURELY
             kept = left[~self._driven[left]]
             if len(kept):
                 self._span = Span(sp.vstack([A, Z[kept]]).tocsr())
+
+    def _direction(self, A: Any, Z: Any, R: Any) -> Floats | None:
+        """A direction of ``_direction``; None once the budget is spent."""
+        start = time.monotonic()
+        d = _direction(A, Z, R, seconds=self._seconds)
+        self._seconds = max(0.0, self._seconds - (time.monotonic() - start))
+        self.is_cut |= d is None
+        return d
 
     @cached_property
     def given_up(self) -> Bools:
@@ -289,7 +305,9 @@ class Known:
             if kind not in self._decided:
                 for way, sign in enumerate((1, -1)):
                     if not along[k, way]:
-                        d = _direction(self._A, self._Z, sign * rows[[own]])
+                        d = self._direction(self._A, self._Z, sign * rows[[own]])
+                        if d is None:
+                            return found
                         moved = rows[left] @ d
                         along |= np.stack([moved < -SURELY, moved > SURELY], axis=1)
                 self._decided[kind] = BY_WAYS.get(
@@ -317,18 +335,21 @@ class Known:
     @cached_property
     def rank(self) -> int | None:
         """Rank of the design of the cells that stay; None where it is not known."""
-        if self._whole_rank is not None or self._span.n_free is None:
+        n_free = self._span.n_free if self._are_zeros_decided else None
+        if self._whole_rank is not None or n_free is None:
             return self._whole_rank
-        return int((self.stay.counts > 0.0).sum()) - self._span.n_free
+        return int((self.stay.counts > 0.0).sum()) - n_free
 
 
-def _direction(A: Any, Z: Any, R: Any) -> Floats:
-    """A direction that lowers all rows R that any does; it keeps A, and raises no Z.
+def _direction(A: Any, Z: Any, R: Any, *, seconds: float) -> Floats | None:
+    """A direction d with A d = 0 and Z d <= 0 that lowers each row of R if any does.
 
-    Directions add up, so one linear program finds it.
+    Directions add up, so one linear program finds it; None if it is not found in so
+    many seconds. It is solved in a thread, so that an interrupt ends the wait.
     """
     (k, n), m = R.shape, Z.shape[0]
-    result = linprog(
+    solve = partial(
+        linprog,
         np.concatenate([np.zeros(n), -np.ones(k)]),
         A_ub=sp.block_array([[Z, sp.csr_array((m, k))], [R, sp.eye_array(k)]]).tocsr(),
         b_ub=np.zeros(m + k),
@@ -336,9 +357,16 @@ def _direction(A: Any, Z: Any, R: Any) -> Floats:
         b_eq=np.zeros(A.shape[0]),
         bounds=[(None, None)] * n + [(0.0, 1.0)] * k,
         method="highs",
+        options={"time_limit": seconds},
     )
-    assert result.x is not None, result.message  # 0 is feasible, and s is bounded
-    return np.asarray(result.x[:n])
+    results: list[Any] = []
+    thread = Thread(target=lambda: results.append(solve()), name=PROGRAM, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    if not results or results[0].status != 0:
+        return None
+    return np.asarray(results[0].x[:n])
 
 
 # --------------------------------------------------------- tables that are known whole
