@@ -19,6 +19,7 @@ from support.frames import assert_same_fit
 import a1gm
 from a1gm.exceptions import (
     DataError,
+    DataHintWarning,
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
@@ -446,3 +447,26 @@ def test_keys_that_are_no_names_or_have_no_order():
             a1gm.fit_long(frame, keys=keys, value=value)
     zeros = pl.DataFrame({"a": [0.0, -0.0], "b": ["x", "y"], "v": [1.0, 2.0]})
     assert a1gm.fit_long(zeros, keys=["a", "b"], value="v").shape == (1, 2)
+
+
+def test_sums_over_rows_without_a_value_are_counted():
+    """A year of which some visits are missing is not a year of few birds."""
+    counts = pd.DataFrame(
+        {
+            "site": list("aaaabbbbcc"),
+            "year": [f"y{k}" for k in [1, 1, 2, 2, 1, 1, 2, 2, 1, 1]],
+            "month": [f"m{k}" for k in [1, 2, 1, 2, 1, 2, 1, 2, 1, 2]],
+            "n": [5, np.nan, 3, 4, 6, 2, np.nan, np.nan, 2, np.nan],
+        }
+    )
+    words = "2 sums of rows with the same 'site', 'year' are over rows without"
+    lazy = pl.from_pandas(counts).lazy()
+    for frame in (counts, pl.from_pandas(counts), lazy):
+        with pytest.warns(DataHintWarning, match=words):
+            fit = a1gm.fit_long(frame, ["site", "year"], "n", duplicates="sum")
+        assert fit.predict("b", "y1") == pytest.approx(8.0)
+    again = pd.concat([counts, counts.assign(n=np.nan)])
+    with pytest.warns(DataHintWarning, match="6 sums of rows"):
+        a1gm.fit_long(again, ["site", "year", "month"], "n", duplicates="sum")
+    whole = counts[counts["site"] != "c"].fillna(1.0)
+    a1gm.fit_long(whole, ["site", "year"], "n", duplicates="sum")

@@ -238,7 +238,7 @@ def test_intervals_of_pairs_are_those_of_the_wide_table(tmp_path):
                 f"{region},{shop},2024-0{month},{month}\n"
                 for region, shop, month in product("ns", "abc", range(1, 5))
             ),
-            "shop,month,sales --by region",
+            "region,shop,month,sales",
         ),
     ],
 )

@@ -22,7 +22,7 @@ def test_the_report_names_rows_by_their_lines(csv, tmp_path):
 
 def notes_in(path):
     """The lines of a page that stand before its numbers."""
-    found = re.search(r'<ul class="notes".*?>(.*?)</ul>', path.read_text())
+    found = re.search(r'<ul class="notes[^>]*>(.*?)</ul>', path.read_text())
     words = re.sub("</?span.*?>", "", found[1]) if found else ""
     return re.findall("<li>(.*?)</li>", html.unescape(words))
 
@@ -126,20 +126,19 @@ def test_the_page_repeats_what_the_terminal_warns_of(tmp_path, options):
         "Row 'total'",
     ]
     if not options:
-        assert all(f"a.csv: {text[0].lower()}{text[1:]} " in words for text in totals)
-        assert "--exclude total leaves it out." in words
+        assert all(f"a.csv: {text[0].lower()}{text[1:]}" in words for text in totals)
+    assert totals[0].endswith("--exclude total leaves it out.")
     run("report", path, "-o", out, "--exclude", "total", "--overwrite")
     row, columns = notes_in(out)
     assert row == totals[1]
     assert columns == "Columns that are not part of the table: total."
-    assert "--" not in "".join(totals)  # options, which a page does not have
 
 
 def test_the_page_tells_of_numbers_taken_for_names(csv, tmp_path):
     path = csv("id,jan,feb\n101,10,20\n205,20,\n303,31,60\n")
     run("report", path, "-o", tmp_path / "a.html")
     (note,) = notes_in(tmp_path / "a.html")
-    assert note == "Took 'id' as row labels, by name and type."
+    assert note.startswith("Took 'id' as row labels, by name and type. Pass --columns")
 
 
 @pytest.mark.parametrize("long", [False, True])

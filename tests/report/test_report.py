@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import a1gm
 from a1gm._rows.labels import are_ordered
-from a1gm.exceptions import DataError, OutputError, ParameterError
+from a1gm.exceptions import DataError, DataHintWarning, OutputError, ParameterError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
 from a1gm.report.tables import _shades, factor_table, table
@@ -515,3 +515,38 @@ def test_names_are_text_in_every_picture():
     assert len(set(ids)) == len(ids)
     for name in names[:7]:  # both factors, and both sides of the map
         assert texts.count(name) >= 4
+
+
+# -------------------------------------------------------------------------- warnings
+RAA = np.array(
+    [
+        [5012, 8269, 10907, 11805, 13539, 16181, 18009, 18608, 18662, 18834],
+        [106, 4285, 5396, 10666, 13782, 15599, 15496, 16169, 16704, nan],
+        [3410, 8992, 13873, 16141, 18735, 22214, 22863, 23466, nan, nan],
+        [5655, 11555, 15766, 21266, 23425, 26083, 27067, nan, nan, nan],
+        [1092, 9565, 15836, 22169, 25955, 26180, nan, nan, nan, nan],
+        [1513, 6445, 11702, 12935, 15852, nan, nan, nan, nan, nan],
+        [557, 4020, 10946, 12314, nan, nan, nan, nan, nan, nan],
+        [1351, 6947, 13112, nan, nan, nan, nan, nan, nan, nan],
+        [3133, 5395, nan, nan, nan, nan, nan, nan, nan, nan],
+        [2063, nan, nan, nan, nan, nan, nan, nan, nan, nan],
+    ]
+)
+
+
+def test_a_table_that_may_be_misread_gets_no_green_verdict(tmp_path):
+    """A cumulative triangle: the whole warning comes first, the verdict is grey."""
+    frame = pd.DataFrame(RAA).rename(columns="age {}".format)
+    path = tmp_path / "raa.csv"
+    frame.to_csv(path, index=False)
+    for read, given in ((a1gm.fit, frame), (a1gm.fit_file, path)):
+        with pytest.warns(DataHintWarning, match="rise from left to right"):
+            fit = read(given)
+        html = report_html(None, fit)
+        assert '<div class="verdict unclear doubtful">' in html
+        assert html.index("fit the increments: the first column") < html.index(
+            '<div class="verdict'
+        )
+    plain = report_html(RAA, a1gm.fit(RAA))
+    assert '<div class="verdict good">' in plain
+    assert "increments" not in plain

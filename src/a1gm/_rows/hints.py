@@ -230,7 +230,8 @@ def warn_hints(
     n = min(rows.n_rows, MOST_ROWS, max(64, most))
     values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
     first = values | {name: cells[:n].to_list() for name, cells in others.items()}
-    for warning in hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked):
+    rows.hints = hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked)
+    for warning in rows.hints:
         warn_user(warning)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives, SmallInts
+from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
@@ -23,6 +24,7 @@ from a1gm._rows.weights import Weighting, check_weights
 from a1gm.exceptions import (
     A1gmError,
     DataError,
+    DataHintWarning,
     LabelError,
     NotNumericError,
     Option,
@@ -275,8 +277,11 @@ class LongTable:
             if duplicates == "raise":
                 self.refuse_duplicates()
             known = ~np.isnan(self.values)  # a pair without a value stays missing
+            n_pairs = table.nnz
             with np.errstate(over="ignore"):
                 table = self._sorted(self.values[known], known)
+            n_missing = self._sorted(self.values[~known], ~known).nnz
+            self.warn_partial(table.nnz + n_missing - n_pairs)
         row, column = self.keys
         rows = SparseRows(
             table.indptr.astype(np.int64),
@@ -316,6 +321,20 @@ class LongTable:
         if V is None or self.exposed:
             return V
         return np.where((V >= 0.0) & (np.inf > V) | ~np.isnan(self.values), V, 0.0)
+
+    def warn_partial(self, n: int) -> None:
+        """Warn of sums over rows of which some have no value."""
+        if n:
+            keys = listed([repr(name) for name in self.names[:-1]])
+            warn_user(
+                DataHintWarning(
+                    f"{counted(n, 'sum')} of rows with the same {keys} "
+                    f"{'is' if n == 1 else 'are'} over rows without a value, too, and "
+                    "may be too small.",
+                    advice="Leave these rows out if they count nothing, or make the "
+                    "sums missing before the fit.",
+                )
+            )
 
     def _sorted(self, values: Floats, chosen: Any = slice(None)) -> Any:
         """Cells row by row, columns ascending; repeated pairs are summed."""

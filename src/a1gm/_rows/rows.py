@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from itertools import islice, pairwise
@@ -18,6 +18,7 @@ from a1gm._rows.columns import Choice, Kind
 from a1gm._rows.labels import label_at
 from a1gm.exceptions import (
     DataError,
+    DataHintWarning,
     InfiniteValuesError,
     NegativeValuesError,
     NotNumericError,
@@ -108,7 +109,8 @@ class Rows(Named):
     the rows where pieces begin and end. ``backend`` is the frame library it came from,
     ``name`` what messages call it. ``choice`` has the columns of a frame that are the
     table, where it has others, ``frame`` what gives it back filled. ``weights`` are
-    those of its cells, or their exposures if the table is ``exposed``.
+    those of its cells, or their exposures if the table is ``exposed``; ``hints`` are
+    the warnings about what the table may not be.
     """
 
     parts: list[Part]
@@ -124,6 +126,7 @@ class Rows(Named):
     frame: Any = None  # a Frame of `a1gm._rows.libraries`
     weights: Rows | None = None
     exposed: bool = False
+    hints: Sequence[DataHintWarning] = ()
 
     def tables(self) -> Iterator[tuple[int, Rows]]:
         """Yield (first row, some rows as a table in one piece), as they lie."""

@@ -19,10 +19,17 @@ from a1gm._fit.messages import text_of_convergence
 from a1gm._fit.place import FATES
 from a1gm._rows.files.table import row_names
 from a1gm._rows.labels import follow_in_order, plain_text
-from a1gm._rows.rows import table_of
+from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import with_weights
-from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
+from a1gm.exceptions import (
+    A1gmError,
+    A1gmWarning,
+    ConvergenceWarning,
+    DataHintWarning,
+    ParameterError,
+    Part,
+)
 from a1gm.tensor.result import TensorFit
 
 if TYPE_CHECKING:
@@ -313,6 +320,25 @@ def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
 
 
 # ------------------------------------------------------------------ notes and order
+def warnings_of(
+    fit: RankOneFit | TensorFit, files: TableFiles | None = None
+) -> Sequence[A1gmWarning]:
+    """Warnings about the table when it was read."""
+    if files is not None:
+        return files.warned
+    source = None if isinstance(fit, TensorFit) else fit._table.source
+    return source.hints if isinstance(source, Rows) else ()
+
+
+def may_be_misread(fit: RankOneFit | TensorFit) -> bool:
+    """Whether a warning is about what the table means, so that no verdict counts."""
+    files = None if isinstance(fit, TensorFit) else files_of(fit)
+    return any(
+        isinstance(warning, DataHintWarning) and not warning.is_inferred
+        for warning in warnings_of(fit, files)
+    )
+
+
 def notes_of(
     fit: RankOneFit | TensorFit,
     files: TableFiles | None = None,
@@ -326,15 +352,14 @@ def notes_of(
         yield ConvergenceWarning(doubt).render(style)
     choice = own = None
     if not isinstance(fit, TensorFit):
-        choice, own = fit._table.choice, files_of(fit)
+        choice = fit._table.choice
+        own = files_of(fit)
     files = files or own
-    if files is not None:
-        for warning in files.warned:
-            # What to do is for the one who makes the page.
-            text = warning.at("").render(style, with_advice=False)
-            yield text[0].upper() + text[1:]
-        if hidden := files.found.hidden:
-            yield f"Hidden files left out: {listed(hidden, 5)}."
+    for warning in warnings_of(fit, files):
+        text = warning.at("").render(style)
+        yield text[0].upper() + text[1:]
+    if files is not None and (hidden := files.found.hidden):
+        yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
     if own is not None:
         inferred = () if own.choice is None else own.choice.inferred  # as above

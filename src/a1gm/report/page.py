@@ -21,7 +21,7 @@ from a1gm._rows.labels import are_ordered
 from a1gm.exceptions import ParameterError
 from a1gm.plot.pictures import check_type
 from a1gm.report import figures, tables
-from a1gm.report.findings import Findings, notes_of
+from a1gm.report.findings import Findings, may_be_misread, notes_of
 from a1gm.report.margins import Margins
 from a1gm.report.tables import number
 from a1gm.tensor.result import TensorFit
@@ -57,7 +57,8 @@ def report_html(
     source : str
         Where the table is from, such as the name of its file.
     notes : sequence of str, optional
-        What a reader must know before the numbers, a line each, below the verdict.
+        What a reader must know before the numbers, a line each, above the verdict,
+        which is grey where the table may not be what it was read as.
         Default: what was warned of when the table was read and fitted, and the columns
         that were left out; cells that cannot be known have a section of their own.
     sample : int, optional
@@ -95,6 +96,7 @@ def report_html(
         notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
     texts: dict[str, str]
+    doubt = " doubtful" if may_be_misread(fit) else ""
     if isinstance(fit, TensorFit):
         if not (row_names is None and col_names is None and sample is None):
             raise ParameterError(
@@ -114,8 +116,11 @@ def report_html(
         if findings.sample_in_words:
             notes = [findings.sample_in_words, *notes]
         notes = [*notes, *_ignored(findings)]
+    if doubt:
+        texts["mark"] = "unclear"
     texts |= {
         "title": title,
+        "doubt": doubt,
         "source": "" if source == title else source,  # the heading is enough
         "made": f"{datetime.now().astimezone().date()}, by a1gm {__version__}",
     }

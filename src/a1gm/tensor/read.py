@@ -220,7 +220,10 @@ def cells_of_long(
             order, is_missing = order[starts], np.isnan(x)
             with np.errstate(over="ignore"):
                 x = np.add.reduceat(np.where(is_missing, 0.0, x), starts)
-            x[np.logical_and.reduceat(is_missing, starts)] = np.nan
+            are_missing = np.logical_and.reduceat(is_missing, starts)
+            some_missing = np.logical_or.reduceat(is_missing, starts)
+            x[are_missing] = np.nan
+            table.warn_partial(int(np.count_nonzero(some_missing & ~are_missing)))
         V = None if V is None else V[order]
         keys = tuple(replace(key, codes=key.codes[order]) for key in table.keys)
         table = replace(table, keys=keys, values=x, weights=V, place_of=None)
