@@ -158,3 +158,13 @@ def test_cells_may_be_listed(make):
 def test_all_sets_are_compared_by_default():
     assert len(a1gm.assess(counts(), random_state=0).scores) == 8
     assert len(a1gm.assess(np.ones((2,) * 5), random_state=0).scores) == 1
+
+
+def test_of_a_large_table_some_levels_are_judged(monkeypatch):
+    rng = np.random.default_rng(2)
+    T = rng.poisson(np.multiply.outer(rng.gamma(3, 9, (90, 4)), rng.gamma(3, 1, 3)))
+    monkeypatch.setattr("a1gm.tensor.assess.MOST_OBSERVED", 360)
+    found = a1gm.assess(T.astype(float), random_state=0)
+    assert found.part == "30 of 90 levels of mode 0, drawn at random"
+    assert found.part in repr(found)
+    assert found.n_hidden == 5 * 36

@@ -24,6 +24,7 @@ from a1gm.tensor.result import margins_in_words, mode_in_words
 
 MOST_SETS = 64  # of margins that "all" means: pairs of four modes
 MOST_LINES = 10  # that are printed
+MOST_OBSERVED = 200_000  # cells of the levels that are judged
 
 
 class MarginScore(NamedTuple):
@@ -48,12 +49,15 @@ class TensorAssessment(Scored):
         Hidden cells, in all repeats.
     means_of : name
         The mode whose levels' means are compared with: the best of all modes.
+    part : str
+        Which levels of the longest mode were judged; empty if all were.
     """
 
     _of = "margins"
     scores: dict[str, MarginScore]
     n_hidden: int
     means_of: Any
+    part: str = ""
 
     @property
     def best(self) -> str:
@@ -85,7 +89,8 @@ class TensorAssessment(Scored):
     def _notes(self) -> list[str]:
         more = counted(len(self.scores) - MOST_LINES, "more set", "more sets")
         is_cut = len(self.scores) > MOST_LINES
-        return [f"{more} of margins: to_frame() has all."] if is_cut else []
+        notes = [f"{more} of margins: to_frame() has all."] if is_cut else []
+        return [*notes, f"Judged: {self.part}."] if self.part else notes
 
 
 def assess_margins(
@@ -96,6 +101,7 @@ def assess_margins(
         raise ParameterError(
             f"For more than two keys hide= is a share between 0 and 1, got {hide!r}."
         )
+    cells, part = _sampled(cells)
     modes, n = cells.modes, len(cells.values)
     sets = {margins_in_words(own): own for own in _sets_of(interactions, modes)}
     random = generator_of(random_state)
@@ -121,7 +127,24 @@ def assess_margins(
     gains = [_score(x, np.where(np.isnan(y), rival, y), rival, v) for y in guesses]
     order = sorted(range(len(sets)), key=lambda k: -gains[k].skill)
     names, scores = list(sets), [_score(x, guess, rival, v) for guess in guesses]
-    return TensorAssessment({names[k]: scores[k] for k in order}, len(x), modes[best])
+    by_name = {names[k]: scores[k] for k in order}
+    return TensorAssessment(by_name, len(x), modes[best], part)
+
+
+def _sampled(cells: Cells) -> tuple[Cells, str]:
+    """Some levels of the longest mode of a large table, always the same ones."""
+    n, longest = cells.n_observed, int(np.argmax(cells.shape))
+    n_levels = cells.shape[longest]
+    n_judged = max(2, MOST_OBSERVED * n_levels // max(n, 1))
+    if n <= MOST_OBSERVED or n_judged >= n_levels:
+        return cells, ""
+    levels = np.random.default_rng(0).choice(n_levels, n_judged, replace=False)
+    is_judged = np.zeros(n_levels, bool)
+    is_judged[levels] = True
+    judged = cells.only(is_judged[cells.index[longest]])
+    of_mode = mode_in_words(cells.modes[longest])
+    part = f"{n_judged:,} of {n_levels:,} levels of {of_mode}, drawn at random"
+    return judged, part
 
 
 def _sets_of(interactions: Any, modes: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
