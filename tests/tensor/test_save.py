@@ -139,3 +139,17 @@ def test_arrays_that_are_no_fit_are_refused(tmp_path, name, change):
             new.writestr(entry, data)
     with pytest.raises(FileFormatError):
         a1gm.load(other)
+
+
+def test_dates_stay_dates(tmp_path):
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2024-01-01", periods=4)
+    levels = pd.MultiIndex.from_product([["x", "y"], ["p", "q"], dates])
+    frame = levels.to_frame(index=False, name=["a", "b", "date"])
+    frame["value"] = np.arange(1.0, 17.0)
+    fit = a1gm.fit_long(frame, keys=["a", "b", "date"], value="value")
+    fit.save(tmp_path / "fit.a1gm")
+    loaded = a1gm.load(tmp_path / "fit.a1gm")
+    assert (loaded.labels[2] == fit.labels[2]).all()
+    assert loaded.labels[2].dtype == fit.labels[2].dtype
+    np.testing.assert_array_equal(loaded.predict(frame), fit.predict(frame))

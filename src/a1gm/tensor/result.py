@@ -437,7 +437,7 @@ class TensorFit(Certified, Kept):
         content = {
             "shape": cells.shape,
             "modes": labels_to_json(cells.modes),
-            "labels": [labels_to_json(own) for own in cells.labels],
+            "labels": [_labels_to_json(own) for own in cells.labels],
             "margins": self._groups,
             "solved": to_arrays("solved", self._found, arrays),
             "long": long and [labels_to_json(long.names), long.backend],
@@ -457,7 +457,7 @@ class TensorFit(Certified, Kept):
         names = labels_from_json(content["modes"], n, unique=False)
         cells = read_cells((tuple(index), x, tuple(shape)), names, *weighting)
         labels = [
-            None if own is None else array_of(own, k)
+            None if own is None else _labels_from_json(own, k)
             for own, k in zip(content["labels"], cells.shape, strict=True)
         ]
         cells = replace(cells, labels=tuple(labels))
@@ -493,6 +493,26 @@ class TensorFit(Certified, Kept):
             "converged": "yes" if self.converged else "no",
             **self._lost(self.n_undetermined if is_counted else 0),
         }
+
+
+def _labels_to_json(labels: Any) -> Any:
+    """Labels for JSON; dates are whole numbers beside their unit."""
+    dates = None if labels is None else np.asarray(labels)
+    if dates is None or dates.dtype.kind != "M":
+        return labels_to_json(labels)
+    return {
+        "unit": np.datetime_data(dates.dtype)[0],
+        "dates": dates.view("i8").tolist(),
+    }
+
+
+def _labels_from_json(labels: Any, n: int) -> AnyArray:
+    if not isinstance(labels, dict):
+        return array_of(labels, n)
+    dates = array_of(labels.get("dates"), n)
+    is_date = labels.get("unit") in ("D", "s", "ms", "us", "ns") and dates.dtype == "i8"
+    _need(is_date, "labels")
+    return dates.view(f"datetime64[{labels['unit']}]")
 
 
 def mode_in_words(mode: Any) -> str:
