@@ -434,7 +434,7 @@ def test_bad_cells_are_named_by_their_place_in_the_table():
             a1gm.assess(X, weights=weights)
     with pytest.raises(ParameterError, match="cannot be combined; leave one out"):
         a1gm.assess(X, weights=ones, negatives="allow")
-    with pytest.raises(ParameterError, match="weights and exposure cannot"):
+    with pytest.raises(ParameterError, match="weights= and exposure= cannot"):
         a1gm.assess(X, weights=ones, exposure=ones)
     ones[1, 1] = -1.0
     with pytest.raises(a1gm.exceptions.WeightsError, match=r"weights\[1, 1\] = -1"):
@@ -478,7 +478,7 @@ def test_numbers_of_numpy_are_taken():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hide": 1.5}, "hide must be a share"),
+        ({"hide": 1.5}, "hide= must be a share"),
         ({"repeats": 0}, "repeats must be a whole number"),
         ({"repeats": 2.5}, "repeats must be a whole number"),
         ({"repeats": "3"}, "repeats must be a whole number"),

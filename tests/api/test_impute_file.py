@@ -249,7 +249,7 @@ def test_bounds_of_the_filled_cells_are_added(tmp_path: Path, kind: str) -> None
         assert low[i] == pytest.approx(lower[i, j])
         assert high[i] == pytest.approx(upper[i, j])
         assert [v is None for v in low] == [k != i for k in range(12)]
-    with pytest.raises(ParameterError, match="interval must be between 0 and 1"):
+    with pytest.raises(ParameterError, match="interval= must be between 0 and 1"):
         a1gm.impute_file(tmp_path / "a.csv", out, interval=95)
 
 

@@ -290,7 +290,7 @@ def test_one_unit_of_two_to_the_45():
 
 # ------------------------------------------------------------------------ impossible
 def test_other_sums():
-    with pytest.raises(TotalsError, match=r"sum to 101, .* to 100\..*\(101 / 100\)"):
+    with pytest.raises(TotalsError, match=r"sum to 101, .* to 100\..* 101 / 100\."):
         a1gm.scale(UPPER, [31, 70], [30, 70])
     with pytest.raises(TotalsError) as error:
         a1gm.scale(UPPER, [31, 70], [30, None], known=[[nan, nan], [nan, 80]])
@@ -552,7 +552,7 @@ def test_rounding_a_seed_of_zeros():
 
 
 def test_rounding_refuses_broken_totals():
-    with pytest.raises(DataError, match=r"row_totals has 1\.5"):
+    with pytest.raises(DataError, match=r"the row totals have 1\.5"):
         a1gm.scale(np.ones((2, 2)), [1.5, 2.5], [2, 2]).round()
 
 

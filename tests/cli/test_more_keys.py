@@ -179,9 +179,9 @@ def test_columns_of_weights(path, counts, tmp_path, name):
         ("assess", "--sample 5", "--sample is for tables of two keys"),
         ("report -o p.html", "--sample 5", "--sample is for tables of two keys."),
         # Seen: exit code 0.
-        ("fit -o out", "--tol -1", "tol must be a positive number, got -1.0."),
+        ("fit -o out", "--tol -1", "--tol must be a positive number, got -1.0."),
         ("assess", "--weights n --exposure n", "Pass --exposure for counts collected"),
-        ("assess", "--duplicates sum --weights effort", "--duplicates sum and weights"),
+        ("assess", "--duplicates sum --weights effort", "sum and --weights cannot"),
         ("assess", "--hide last", "share"),
         ("inspect", "", "two keys"),
         ("impute -o out.csv", "--model m", "--long and --model"),

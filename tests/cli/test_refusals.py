@@ -1,5 +1,6 @@
 """What the commands refuse: an exit code, what to do, and nothing written."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -28,6 +29,56 @@ FILES = {
     "parts/1.csv": "id,x,y\na,1,2\nb,2,\n",
     "parts/2.csv": "id,x,y\na,1,2\nb,2,\n",
 }
+FILES |= {
+    "ones.csv": "user,p,q\nann,1,1\nbob,1,1\ncid,1,1\n",
+    "far.csv": "user,total\nann,2.5\nbob,2\ncid,3\n",
+    "more.csv": "p,q\n5,6\n",
+    "keys.csv": "a,b,c,n\n1,1,1,2\n1,2,1,3\n2,1,1,3\n2,2,2,5\n1,1,2,5\n",
+}
+PYTHON = re.compile(r"(?<![-\w/])[a-z_]+=|a1gm\.\w+\(|_totals|max_iter|n_threads")
+CONFLICTS = [
+    "fit u.csv --negatives allow --weights ones.csv",
+    "impute u.csv --negatives allow --exposure ones.csv",
+    "assess u.csv --negatives allow --weights ones.csv",
+    "report u.csv --negatives allow --exposure ones.csv",
+    "fit l.csv --long shop,month,sales --negatives allow --weights note",
+    "fit u.csv --weights ones.csv --exposure ones.csv",
+    "fit l.csv --long shop,month,sales --duplicates sum --weights note",
+    "fit u.csv --columns p --exclude p",
+    "fit u.csv --columns p,p",
+    "fit u.csv --decimal , --thousands ,",
+    "fit u.csv --decimal x",
+    "fit u.csv --thousands 5",
+    "fit u.csv --delimiter ab",
+    "fit u.csv --tol 0",
+    "impute u.csv --interval 2",
+    "impute l.csv --long shop,month,sales --interval 2",
+    "assess u.csv --hide 2",
+    "assess keys.csv --long a,b,c,n --hide last",
+    "impute u.csv --row-totals far.csv --round auto",
+    "impute u.csv --row-totals far.csv --interval 0.9",
+    "scale ones.csv --row-totals far.csv --col-totals more.csv",
+    "scale ones.csv --row-totals far.csv --round",
+    "scale u.csv --row-totals far.csv",
+    "scale ones.csv --row-totals far.csv --tol -1",
+]
+
+
+@pytest.mark.parametrize("line", CONFLICTS)
+def test_refusals_are_in_the_words_of_the_command(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("u.csv", "ones.csv", "far.csv", "more.csv", "keys.csv", "l.csv"):
+        Path(name).write_text(FILES[name])
+    name, *rest = line.split()
+    out = {"fit": "out", "impute": "out.csv", "report": "out.html", "scale": "out.csv"}
+    more = ["-o", out[name]] if name in out else []
+    done = run(name, *rest, *more, "-q", code=None)
+    assert done.exit_code in (1, 2)
+    assert done.stderr.startswith("a1gm: ")
+    assert not PYTHON.search(done.stderr), done.stderr
+    assert not Path(out.get(name, "out")).exists()
+
+
 PAIRS = "--long shop,month,sales"
 NEEDED = "Numbers are needed in the column that --long names as the value."
 SEVERAL = "is a stream or named like one file. Name a folder"

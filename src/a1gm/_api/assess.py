@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from a1gm._api.fit import check_signs, fit
+from a1gm._api.fit import fit, refuse_negatives_with
 from a1gm._api.fit_long import check_long
 from a1gm._api.scores import Scored, misses, skill_of
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
@@ -231,7 +231,7 @@ def _read_wide(
     rows: Rows = read_input(X, columns=columns)
     cells, (name, given) = rows.cells, weighting
     if given is not None:
-        check_signs(negatives, name)
+        refuse_negatives_with(name, negatives)
         rows = with_weights(rows, name, given)
         assert rows.weights is not None
         cells = np.where(rows.weights.cells > 0.0, cells, np.nan)
@@ -255,7 +255,8 @@ class Trial:
         is_last = isinstance(self.hide, str)
         if not (self.hide == "last" if is_last else is_share(self.hide)):
             raise ParameterError(
-                f'hide must be a share between 0 and 1, or "last", got {self.hide!r}.'
+                Option("hide"),
+                f" must be a share between 0 and 1, or last, got {self.hide!r}.",
             )
         check_level(self.level)
         least: Any = 2 if self.sample is None else self.sample

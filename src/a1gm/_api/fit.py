@@ -35,7 +35,7 @@ from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns
 from a1gm.engines.lazy import LAZY_FRAMES, LazyFrames, kind_of, observe_elsewhere
-from a1gm.exceptions import DataError, EmptyLineWarning, ParameterError
+from a1gm.exceptions import DataError, EmptyLineWarning, Option, ParameterError
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
@@ -78,7 +78,8 @@ class FitOptions:
         return DEFAULT_TOL if self.tol is None else self.tol
 
     def _error(self, name: str, allowed: str) -> ParameterError:
-        return ParameterError(f"{name} must be {allowed}, got {getattr(self, name)!r}.")
+        got = repr(getattr(self, name))
+        return ParameterError(Option(name), f" must be {allowed}, got {got}.")
 
 
 def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -210,7 +211,7 @@ def fit(
     source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)
-        check_signs(negatives, name)
+        refuse_negatives_with(name, negatives)
         source = with_weights(source, name, given, is_observed=True)
     return fit_rows(source, options)
 
@@ -273,7 +274,7 @@ def impute(
     check_keywords("impute", options, fit.__kwdefaults__)
     check_rounding(round)
     if interval is not None:
-        check_level(interval, "interval")
+        check_level(interval, Option("interval"))
     has_totals = row_totals is not None or col_totals is not None
     if has_totals:  # which determine more than the data
         check_plain_fills(round, interval)
@@ -306,11 +307,15 @@ def _no_other_rank(rank: Any) -> ParameterError:
     )
 
 
-def check_signs(negatives: Negatives, name: str) -> None:
-    """Raise for negative cells among weighted ones."""
+def refuse_negatives_with(name: str, negatives: Negatives) -> None:
+    """Refuse ``negatives="allow"`` together with weights or an exposure."""
     if negatives == "allow":
-        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
-        raise ParameterError(msg)
+        raise ParameterError(
+            Option("negatives", "allow"),
+            " and ",
+            Option(name),
+            " cannot be combined; leave one out.",
+        )
 
 
 def _check_lazy(X: Any, weights: Any, exposure: Any, absent: Any) -> None:

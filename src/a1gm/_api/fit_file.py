@@ -13,9 +13,9 @@ from typing import Any
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
     FitOptions,
-    check_signs,
     fit_patterns,
     fit_rows,
+    refuse_negatives_with,
 )
 from a1gm._base.atomic import check_target
 from a1gm._base.checks import check_keywords
@@ -203,7 +203,7 @@ def fit_files(
     """Fit the table of some files, in one pass over them."""
     kind, given = weighting
     if given is not None:  # both are held in memory
-        check_signs(options.negatives, kind)
+        refuse_negatives_with(kind, options.negatives)
         rows, _ = files.in_memory(progress=options.progress)
         given = read_beside(given, files)
         rows = with_weights(rows, kind, given, is_observed=True)
@@ -420,7 +420,7 @@ def fill_file(
     totals = how.pop("row_totals"), how.pop("col_totals")
     has_totals = any(given is not None for given in totals)
     if how["interval"] is not None:
-        check_level(how["interval"], "interval")
+        check_level(how["interval"], Option("interval"))
     check_rounding(how["round"])
     if not isinstance(fit, RankOneFit | None):
         advice = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
     FitOptions,
-    check_signs,
     fit_rows,
+    refuse_negatives_with,
 )
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
@@ -137,10 +137,12 @@ def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> N
     name, column = weighting
     if column is None:
         return
-    check_signs(negatives, name)
+    refuse_negatives_with(name, negatives)
     if duplicates == "sum":
         raise ParameterError(
             Option("duplicates", "sum"),
-            f" and {name} cannot be combined: a sum of cells has no one weight. Add "
-            "the values and their weights up before.",
+            " and ",
+            Option(name),
+            " cannot be combined: a sum of cells has no one weight. Add the values and "
+            "their weights up before.",
         )

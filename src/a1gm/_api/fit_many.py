@@ -12,8 +12,8 @@ from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
     WARNINGS,
     FitOptions,
-    check_signs,
     fit_rows,
+    refuse_negatives_with,
 )
 from a1gm._api.fit_long import check_long
 from a1gm._base.types import Absent, Negatives, OnUndetermined
@@ -125,7 +125,7 @@ def fit_many(
         parts = [("table", np.asarray(own), np.arange(len(keys)))]
     name, given = weights_or_exposure(weights, exposure)
     if given is not None:
-        check_signs(negatives, name)
+        refuse_negatives_with(name, negatives)
         sources = list(_with_weights_each(keys, sources, name, given))
     backends = {source.backend for source in sources if not _is_error(source)}
     backend = backends.pop() if len(backends) == 1 else None

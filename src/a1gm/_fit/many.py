@@ -39,6 +39,7 @@ from a1gm._rows.long import Side, TableKeys
 from a1gm.exceptions import (
     A1gmError,
     LabelError,
+    Option,
     ParameterError,
     See,
     SkippedWarning,
@@ -244,7 +245,7 @@ class ManyFits(_ByKey[RankOneFit]):
             )
         names, bounds = [self._about.value], dict[Any, Bounds | None]()
         if interval is not None:
-            check_level(interval, "interval")
+            check_level(interval, Option("interval"))
             names, bounds = (
                 [self._about.value, *BOUNDS],
                 dict.fromkeys(self, _no_bounds),

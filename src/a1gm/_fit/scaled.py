@@ -208,13 +208,14 @@ class ScaledTable(Certified):
             A total, or a known cell, is not a whole number.
         """
         (i, j, x), (a, b, known) = self._cells, self._known_cells
-        totals = {"row_totals": self.row_totals, "col_totals": self.col_totals}
-        for name, numbers in {**totals, "known": known}.items():
+        totals = {"row totals": self.row_totals, "column totals": self.col_totals}
+        for name, numbers in {**totals, "known cells": known}.items():
             broken = numbers[np.abs(numbers - np.rint(numbers)) > 1e-9]
             if len(broken):
                 raise DataError(
-                    f"Whole cells cannot have totals that are not whole: {name} has "
-                    f"{broken[0]:.15g}. Round the totals first, both sides to one sum."
+                    "Whole cells cannot have totals that are not whole: the "
+                    f"{name} have {broken[0]:.15g}. Round the totals first, both "
+                    "sides to one sum."
                 )
         left = left_of(a, b, known, *totals.values())
         whole = rounded_cells(i, j, x, *map(np.rint, left))

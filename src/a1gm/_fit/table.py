@@ -20,7 +20,7 @@ from a1gm._rows.libraries import RowLabels
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import Name, weights_or_exposure, with_weights
-from a1gm.exceptions import DataError, LabelError, ParameterError
+from a1gm.exceptions import DataError, LabelError, Option, ParameterError, Text
 
 ROWS_AT_ONCE = 1 << 16
 STATISTICS = "pearson_chi2", "divergence", "gain"
@@ -196,6 +196,7 @@ class Table:
     def weighted_as(self, source: AnyRows, name: Name, given: Any) -> AnyRows:
         """Rows with their weights or exposures, if they are of the kind of the fit."""
         had, own = ("with", "exposure") if self.is_exposed else ("without", "weights")
+        text: Text
         if given is None and not self.is_weighted:
             return source
         if given is None and self.is_same(source):
@@ -203,14 +204,20 @@ class Table:
         if given is None:
             text = (
                 f"This fit had {own}, and these rows are not known to be the table "
-                f"that was fitted. Pass {own}= with a number for every cell of them."
+                "that was fitted. Pass ",
+                Option(own),
+                " with a number for every cell of them.",
             )
         elif self.takes_negatives:
-            text = f'negatives="allow" and {name} cannot be combined; drop {name}.'
+            both = Option("negatives", "allow"), " and ", Option(name)
+            text = both, " cannot be combined; drop ", Option(name), "."
         elif self.is_exposed != (name == "exposure"):
             text = (
-                f"This fit was made {had} exposure. Pass {own}= here, or fit the table "
-                f"with {name}=."
+                f"This fit was made {had} exposure. Pass ",
+                Option(own),
+                " here, or fit the table with ",
+                Option(name),
+                ".",
             )
         else:
             rows: AnyRows = with_weights(source, name, given)

@@ -186,8 +186,8 @@ def _error_of(
         advice = "Correct them: the totals that are not known cannot be below 0."
         if not np.isnan(np.concatenate(totals)).any():
             advice = (
-                "Correct them, or bring one side to the other: col_totals * "
-                f"({r:.15g} / {c:.15g})."
+                "Correct them, or bring one side to the other: multiply the column "
+                f"totals by {r:.15g} / {c:.15g}."
             )
     else:
         is_row = side == "row"

@@ -26,7 +26,10 @@ def weights_or_exposure(weights: Any, exposure: Any) -> Weighting:
         return "weights", weights
     if weights is not None:
         raise ParameterError(
-            "weights and exposure cannot be combined. Pass ",
+            Option("weights"),
+            " and ",
+            Option("exposure"),
+            " cannot be combined. Pass ",
             Option("exposure"),
             " for counts collected over different lengths of time or areas, otherwise ",
             Option("weights"),

@@ -107,10 +107,11 @@ def impute(
     from a1gm._api.fit_file import PREDICT, check_place
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.source import find_files
+    from a1gm.exceptions import Option
 
     is_long = options.long is not None
     if interval is not None:
-        check_level(interval, "interval")
+        check_level(interval, Option("interval"))
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits contradict each other; drop one.")
     check_stdout(out, options)

@@ -99,7 +99,9 @@ def assess_margins(
     """Judge sets of margins; ``interactions`` as in ``a1gm.assess``."""
     if not is_share(hide):
         raise ParameterError(
-            f"For more than two keys hide= is a share between 0 and 1, got {hide!r}."
+            "For more than two keys ",
+            Option("hide"),
+            f" is a share between 0 and 1, got {hide!r}.",
         )
     cells, part = _sampled(cells)
     modes, n = cells.modes, len(cells.values)

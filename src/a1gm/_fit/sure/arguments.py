@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.float_range import float_of
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import ParameterError, Part
 
 Axis: TypeAlias = Literal["column", "row"]
 By: TypeAlias = Literal["row", "column", "all"]
@@ -30,10 +30,10 @@ def check_dispersion(dispersion: Any) -> bool:
     )
 
 
-def check_level(level: Any, name: str = "level") -> None:
+def check_level(level: Any, name: Part = "level") -> None:
     """Raise unless 0 < level < 1."""
     if not is_share(level):
-        raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
+        raise ParameterError(name, f" must be between 0 and 1, got {level!r}.")
 
 
 def is_share(value: Any) -> bool:

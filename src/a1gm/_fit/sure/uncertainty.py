@@ -39,6 +39,7 @@ from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import (
     DataError,
     NotRepresentableError,
+    Option,
     ParameterError,
     TableTooLargeError,
 )
@@ -567,7 +568,7 @@ class Uncertainty(Errors):
 
     def _own_bounds(self, level: float) -> Callable[[Ints, Ints], Any]:
         """Return a function for the bounds of missing cells of the fitted table."""
-        check_level(level, "interval")
+        check_level(level, Option("interval"))
         return partial(self._holes(self._info.table.source).bounds, level)
 
     def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:

@@ -29,6 +29,7 @@ from a1gm.exceptions import (
     Option,
     OutputError,
     ParameterError,
+    Text,
 )
 
 if TYPE_CHECKING:
@@ -81,28 +82,33 @@ class TableOptions:
         if error:
             raise ParameterError(error)
 
-    def _error(self) -> str:
+    def _error(self) -> Text:
         """Return what is wrong with the options; nothing if they are valid."""
         columns = self.columns or ()
         both = set(columns) & {*self.exclude, *(self.id or ())}
         if both:
-            return f"Column {min(both)!r} is in columns and also in exclude or id."
+            others = Option("exclude"), " or ", Option("id")
+            name = f"Column {min(both)!r}"
+            return name, " is in ", Option("columns"), " and also in ", others, "."
         if len(set(columns)) < len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
-            return f"Column {twice!r} is named twice in columns."
+            return f"Column {twice!r} is named twice in ", Option("columns"), "."
         if self.decimal not in (None, ".", ","):
-            return f"decimal must be '.' or ',', got {self.decimal!r}."
+            return Option("decimal"), f" must be '.' or ',', got {self.decimal!r}."
         mark = "," if self.delimiter is None else self.delimiter
         if len(mark) != 1 or not mark.isascii() or mark in '"\r\n':
             return (
-                "delimiter must be one ASCII character other than a quote or a line "
-                f"end, got {mark!r}."
+                Option("delimiter"),
+                " must be one ASCII character other than a quote or a line end, got "
+                f"{mark!r}.",
             )
         mark = " " if self.thousands is None else self.thousands
         if len(mark) != 1 or mark.isalnum() or mark in '+-"\r\n':
-            return f"thousands must be one mark such as ',' or ' ', got {mark!r}."
+            such = f" must be one mark such as ',' or ' ', got {mark!r}."
+            return Option("thousands"), such
         if mark == self.point:
-            return f"decimal and thousands are both {mark!r}; they must differ."
+            both_are = f" are both {mark!r}; they must differ."
+            return Option("decimal"), " and ", Option("thousands"), both_are
         try:
             "1".encode(self.encoding)
         except (LookupError, TypeError, ValueError):  # unknown, or not of text
