@@ -286,6 +286,19 @@ def weights(report: Report) -> None:
     )
     work = "weighted fit, 20,000 x 500"
     report.add(work, times["a1gm"], "the plain fit", times["plain"], 5.0)
+    X = at_random(100_000, 10)
+    V = np.random.default_rng(1).random(X.shape) + 0.5
+    i, j = np.nonzero(~np.isnan(X))
+    S, W = (sp.csr_array((table[i, j], (i, j)), X.shape) for table in (X, V))
+    times = fastest(
+        {
+            "sparse": lambda: a1gm.fit(S, weights=W, absent="missing"),
+            "array": lambda: a1gm.fit(X, weights=V),
+        },
+        BUDGET,
+    )
+    work = "weighted fit, 100,000 x 10, 5 % at random, sparse"
+    report.add(work, times["sparse"], "as array", times["array"], 3.0)
     memory = alone(weighted_memory)
     work = "weighted fit, 1 GB + 1 GB of weights: memory"
     report.add_size(work, memory, "X and weights", 1.3)

@@ -218,6 +218,18 @@ def signed(rng):
     return Case(np.where(flip, np.round(-0.3 * X), X), signed=True)
 
 
+@kind(share=0.5)
+def signed_triangle(rng):
+    """A triangle with negative cells, zeros, and rows or columns of any sign."""
+    n, m = (int(k) for k in rng.integers(2, 9, 2))
+    X = rng.integers(-3, 12, (n, m)).astype(float)
+    X[rng.random(X.shape) < rng.choice([0.0, 0.4])] = 0.0
+    X[np.add.outer(np.arange(n), np.arange(m)) >= max(n, m)] = nan
+    X[int(rng.integers(n))] *= rng.choice([-1.0, 1.0])
+    X[:, int(rng.integers(m))] *= rng.choice([-1.0, 0.0, 1.0])
+    return Case(X[:, rng.permutation(m)], signed=True)
+
+
 # ------------------------------------------------------------------ nearly unconnected
 @kind(share=2.0, exact=True)
 def bridge(rng):

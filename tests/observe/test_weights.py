@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -223,7 +224,9 @@ def weights(seed, kind="uniform"):
 
 def assert_same_as_cells(fit, X, V):
     """The same fit as from a list of its cells."""
-    listed = a1gm.fit(stored(X, X), weights=np.asarray(V, float), absent="missing")
+    module = "a1gm._observe.observe"
+    with mock.patch.multiple(module, MOST_ABSENT=0, FEW_CELLS=0):
+        listed = a1gm.fit(stored(X, X), weights=np.asarray(V, float), absent="missing")
     assert listed._solved.statistics.ptr is not None
     same_fit(fit, listed)
     assert fit.divergence == pytest.approx(listed.divergence, rel=1e-9)
@@ -266,6 +269,24 @@ def test_a_tree_keeps_its_closed_form():
     V = np.random.default_rng(8).uniform(0.5, 2.0, X.shape)
     fit = a1gm.fit(X, weights=V)
     assert fit.solver == "closed form"
+
+
+@pytest.mark.parametrize("holes", [0.05, 0.9])
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_arrays_and_sparse_tables_have_one_solver(name, holes):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0.5, 2.0, (3000, 10))
+    X[rng.random(X.shape) < holes] = np.nan
+    X[:, 0] = 1.0
+    V = rng.uniform(0.5, 2.0, X.shape)
+    i, j = np.nonzero(~np.isnan(X))
+    S, W = (sp.csr_array((table[i, j], (i, j)), X.shape) for table in (X, V))
+    array = a1gm.fit(X, **{name: V})
+    sparse = a1gm.fit(S, **{name: W}, absent="missing")
+    assert sparse.solver == array.solver
+    assert sparse.converged
+    np.testing.assert_allclose(sparse.col_factor, array.col_factor, rtol=1e-9)
+    np.testing.assert_allclose(sparse.row_factor, array.row_factor, rtol=1e-9)
 
 
 @needs_native

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ PUBLISHED = ["raa", "abc", "genins", "ukmotor", "mw2008", "mw2014", "mortgage", 
 SAMPLES = [*PUBLISHED, "tail_sample", "auto", "berqsherm", "clrd", "liab", "usauto"]
 
 
-def triangles(name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def triangles(
+    name: str, *, zeros: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Increments of a sample with rows known from the first age, and its reserves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -38,9 +41,9 @@ def triangles(name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for a, b in np.ndindex(sample.shape[:2]):
         cumulative = np.array(sample.values[a, b], float)
         # chainladder takes a zero for a missing cell.
-        if (np.nan_to_num(cumulative)[~future] == 0.0).any():
+        if (np.nan_to_num(cumulative)[~future] == 0.0).any() and not zeros:
             continue
-        cumulative[future] = np.nan
+        cumulative = np.where(future, np.nan, np.nan_to_num(cumulative))
         X = np.diff(cumulative, axis=1, prepend=0.0)
         yield X, np.nan_to_num(reserves[a, b, :, 0])
 
@@ -76,6 +79,39 @@ def test_reserves_are_those_of_chain_ladder(name):
             ultimate = np.nansum(X, axis=1) + expected
             np.testing.assert_allclose(fit.row_factor, ultimate, rtol=RTOL)
     assert n_triangles > (900 if name == "clrd" else 0)
+
+
+def develop(X: np.ndarray) -> np.ndarray | None:
+    """Ultimate claims by the textbook; None where a sum of claims is 0."""
+    claims = np.cumsum(X, axis=1)
+    later = ~np.isnan(claims[:, 1:])
+    after = np.where(later, claims[:, 1:], 0.0).sum(axis=0)
+    before = np.where(later, claims[:, :-1], 0.0).sum(axis=0)
+    if not (after.all() and before.all()):
+        return None
+    ahead = np.append(np.cumprod((after / before)[::-1])[::-1], 1.0)
+    last = (~np.isnan(X)).sum(axis=1) - 1
+    return claims[np.arange(len(X)), last] * ahead[last]
+
+
+@pytest.mark.parametrize("change", ["none", "a negative row", "a negative column"])
+def test_whatever_chain_ladder_answers_is_answered(change):
+    """Sums of columns and rows of any sign, zeros among them."""
+    n_answered = 0
+    for X, _ in islice(triangles("clrd", zeros=True), 400):
+        if change == "a negative row":
+            X[1] -= 2.0 * np.abs(X[1])
+        if change == "a negative column":
+            X[:, 2] = -X[:, 2]
+        expected = develop(X) if not np.isnan(X).all(axis=1).any() else None
+        if expected is None or not (X < 0.0).any():
+            continue
+        fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
+        size = np.abs(expected).max() + np.nansum(np.abs(X))
+        found = np.nansum(X, axis=1) + reserves_of(X, fit)
+        np.testing.assert_allclose(found, expected, atol=1e-7 * size)
+        n_answered += 1
+    assert n_answered > 30
 
 
 def test_some_of_the_triangles_have_negative_increments():

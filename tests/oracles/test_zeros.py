@@ -116,7 +116,9 @@ def check_blocks(fit, X):
     """Compare the blocks with the components of the cells, which are returned."""
     found = oracles.components(X)
     blocks = np.concatenate([fit.row_block, fit.col_block])
-    assert oracles.same_partition(blocks, np.concatenate(found))
+    sums = np.concatenate([np.nansum(X, axis=1), np.nansum(X, axis=0)])
+    with_data = np.where(sums > 0.0, np.concatenate(found), -1)
+    assert oracles.same_partition(blocks, with_data)
     return found
 
 

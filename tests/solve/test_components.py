@@ -9,10 +9,9 @@ from support import oracles
 from support.forms import mask_of, pairs_of
 from support.tables import tables
 
-import a1gm
 from a1gm._observe.observe import observe
 from a1gm._rows import read_input
-from a1gm._solve.components import Components, find_components, separate_zero_sums
+from a1gm._solve.components import Components, find_components
 
 nan = np.nan
 
@@ -74,29 +73,3 @@ def test_small_tables(form):
     X = np.array([[1.0, nan, 0.0], [nan, nan, nan], [2.0, nan, 1.0]])
     found = find_components(form(X))
     assert found.pattern[1] == found.col[1] == -1  # nothing is observed
-
-
-def test_blocks_beside_a_row_of_zeros_stay_apart():
-    X = np.array(
-        [[10, 5, 0, nan], [20, -1, 0, nan], [0, nan, nan, nan], [nan, nan, nan, 2]]
-    )
-    for form in (pairs_of, mask_of):
-        found = separate_zero_sums(form(X))
-        assert found.pattern[0] == found.pattern[1] == found.col[0] == found.col[1]
-        assert found.pattern[3] == found.col[3] != found.pattern[0]
-    fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
-    assert fit.n_blocks == 2
-    assert fit.fate(0, 3) == fit.fate(3, 0) == "undetermined"
-    assert np.isnan(fit.impute(X)[3, :3]).all()
-
-
-def test_zero_sums_are_set_apart_whatever_their_cells():
-    X = np.array([[1.0, -1.0, nan], [3.0, 4.0, -4.0], [nan, nan, 4.0], [nan] * 3])
-    found = separate_zero_sums(pairs_of(X))
-    together = {found.pattern[1], found.col[0], found.col[1]}
-    assert len(together) == 1
-    alone = {found.pattern[0], found.pattern[2], found.col[2]} - together
-    assert len(alone) == 3
-    assert found.pattern[3] == -1
-    assert separate_zero_sums(pairs_of(X[1:3])) is not None
-    assert separate_zero_sums(pairs_of(np.ones((2, 2)))) is None

@@ -143,7 +143,8 @@ def fit(
         For SciPy sparse tables, what an absent cell is; required for them.
     negatives : {"raise", "allow"}, default="raise"
         ``"allow"`` fits the row and column sums only, as claims reserving does with
-        negative increments; the divergence is then NaN.
+        negative increments, where the holes have a closed form, as those of triangles;
+        the divergence is then NaN.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
     tol : float, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -25,6 +26,8 @@ from a1gm.exceptions import (
 
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
 MANY_CELLS = 1 << 18  # of a piece
+# Sparse tables of so many cells, or so many for each stored one, are read as arrays.
+FEW_CELLS, MOST_ABSENT = 1 << 20, 4
 
 
 def observe(
@@ -45,7 +48,7 @@ def observe(
     """
     if isinstance(source, SparseRows):
         if source.weights is not None:
-            return _observe_stored_weights(source)
+            return _observe_stored_weights(source, n_threads)
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
     if source.weights is not None:
         V = source.weights.in_one_piece()
@@ -144,10 +147,17 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
 # few rows are, the weights are not copied, and the mask is kept beside them.
 # Exposures are the weights of rates: w_i (E h)_i = sum_j X_ij. The counts X are summed
 # as they are, so no rate X / E is ever formed.
-def _observe_stored_weights(source: SparseRows) -> Patterns:
+def _observe_stored_weights(source: SparseRows, n_threads: int | None) -> Patterns:
     """Pairs of the stored cells that count, every row a separate pattern."""
     weights = source.weights
     assert weights is not None
+    shape = source.n_rows, source.n_cols
+    most = max(MOST_ABSENT * len(source.values), FEW_CELLS)
+    if shape[0] * shape[1] <= most and (weights.values > 0.0).any():  # as an array
+        X = replace(table_of(source.to_dense()), exposed=source.exposed)
+        known = np.where(source.missing, 0.0, weights.values)
+        V = table_of(weights.with_values(known).to_dense())
+        return _observe_weighted(X, replace(V, name=weights.name), n_threads)
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
     check_values(cells, cells.values, None)  # weights take no negatives

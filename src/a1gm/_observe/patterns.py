@@ -137,16 +137,6 @@ class Patterns:
         one = np.zeros(max(self.n_patterns, self.n_cols), np.int32)
         return self.inside(one[: self.n_patterns], one[: self.n_cols])
 
-    def cancelling_patterns(self) -> Bools:
-        """Which patterns sum to 0 though a row of theirs does not."""
-        has_data = np.zeros(self.n_patterns, bool)
-        if self.pattern_of_row is not None and self.sum_of_row is not None:
-            has_data[self.pattern_of_row[self.sum_of_row != 0.0]] = True
-        elif self.counts is not None and self.zero_counts is not None:
-            has_data = self.counts > self.zero_counts
-        found: Bools = has_data & (self.row_sums == 0.0)
-        return found
-
     # ----------------------------------------------------------------------- cells
     @property
     def has_zeros(self) -> bool:

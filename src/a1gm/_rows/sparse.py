@@ -75,6 +75,20 @@ class SparseRows(Named):
             self, ptr=ptr, cols=self.cols[chosen], values=self.values[chosen]
         )
 
+    def to_dense(self) -> Floats:
+        """The stored cells as an array, 0 elsewhere."""
+        from scipy.sparse import csr_array
+
+        shape = self.n_rows, self.n_cols
+        cells: Floats = csr_array((self.values, self.cols, self.ptr), shape).toarray()
+        return cells
+
+    def stores_cells_of(self, other: SparseRows) -> bool:
+        """Whether another table stores cells at the same places."""
+        return np.array_equal(self.ptr, other.ptr) and np.array_equal(
+            self.cols, other.cols
+        )
+
     def with_values(self, values: Floats) -> SparseRows:
         """The same stored cells with other values."""
         return replace(self, values=values)
@@ -93,8 +107,7 @@ class SparseRows(Named):
         """Whether another table stores the same cells with the same values."""
         return (
             self.absent == other.absent
-            and np.array_equal(self.ptr, other.ptr)
-            and np.array_equal(self.cols, other.cols)
+            and self.stores_cells_of(other)
             and np.array_equal(self.values, other.values, equal_nan=True)
         )
 

@@ -155,8 +155,11 @@ def _stored_weights(
     else:
         V = _given_weights(given, rows, name)
     check_weights(V, is_fitted=is_fitted)
-    i, j = rows.row_of_cell, rows.cols
-    stored = V.values_at(i * (V.n_rows > 1), j * (V.n_cols > 1))
+    if isinstance(V, SparseRows) and V.stores_cells_of(rows):
+        stored = V.values
+    else:
+        i, j = rows.row_of_cell, rows.cols
+        stored = V.values_at(i * (V.n_rows > 1), j * (V.n_cols > 1))
     without = np.isnan(stored) & ~rows.missing
     if name == "weights" and without.any():
         row, col = rows.position(int(without.argmax()))

@@ -130,25 +130,6 @@ def find_components(patterns: Patterns) -> Components | None:
     return _components_of_pairs(*_all_cells(patterns), patterns)
 
 
-def separate_zero_sums(patterns: Patterns) -> Components | None:
-    """Make every pattern and column of zero sum a separate component.
-
-    For negative cells, where cells of either sign make the sums. None if all sums of
-    observed patterns and columns differ from zero.
-    """
-    observed = patterns.has_observed()
-    sums = patterns.row_sums, patterns.col_sums
-    used = [known & (total != 0.0) for known, total in zip(observed, sums, strict=True)]
-    if all(np.array_equal(a, b) for a, b in zip(used, observed, strict=True)):
-        return None
-    i, j, _ = _all_cells(patterns)
-    inside = used[0][i] & used[1][j]
-    i, j = i[inside], j[inside]
-    found = _components_of_pairs(i, j, np.ones(len(i), bool), patterns)
-    _number_alone((found.pattern, found.col), observed, found.n)
-    return found
-
-
 def _number_alone(
     labels: Iterable[SmallInts], observed: Iterable[Bools], n: int
 ) -> None:

@@ -8,34 +8,32 @@ Three fast ways do all of this in one call of the kernel where they can.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from a1gm._base.float_range import check_range
-from a1gm._base.types import Floats, Ints
+from a1gm._base.types import Floats
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.patterns import Patterns, weighted_counts
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.rows import Rows
-from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.components import (
     ColumnGraph,
     Components,
     find_components,
-    separate_zero_sums,
 )
 from a1gm._solve.expand import (
     CANCELLED,
     expand_factors,
     expand_signed,
     in_range,
-    place_cancelling,
+    signed_factors,
 )
-from a1gm._solve.factors import NO_CORE, Factors, solver_name
+from a1gm._solve.factors import Factors, solver_name
 from a1gm._solve.scaling import precision_for, solve_core
 from a1gm.exceptions import DataError
 
@@ -44,7 +42,15 @@ NO_MARGIN_FIT = (
     "outweigh the others in some part of the pattern. Fit the parts of the table by "
     "themselves."
 )
-LEAF, TWIN = 1, 2  # steps of the peeling
+NO_CLOSED_FORM = (
+    "The holes of this table have no closed form, which negative cells need: triangles "
+    "have one. Mark the negative cells as missing, or fit the parts of the table by "
+    "themselves."
+)
+NO_DENOMINATOR = (
+    "The cells from which it is projected sum to 0, or cancel to rounding, so its "
+    "factor cannot be computed. Leave out the column, or the rows that end there."
+)
 POOR = 1e-3  # a larger mismatch of the margins is not a fit
 CELLS_AGAIN = 1 << 24  # most cells of files that are held in memory at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
@@ -77,7 +83,8 @@ class Solved:
         if self.components is not None or self.graph is not None:
             return False
         is_one = factors.n_blocks == 1 and not factors.all_inside
-        return is_one and self.statistics.has_zeros
+        is_signed = self.statistics.n_negative > 0
+        return is_one and not is_signed and self.statistics.has_zeros
 
 
 def solve_patterns(
@@ -95,7 +102,7 @@ def solve_patterns(
     read_cells = None
     if not seen.is_table or seen.n_negative:
         _check_columns(seen)
-    if source is not None and not isinstance(source, SparseRows):
+    if source is not None:
         here = source if isinstance(source, Rows) else None
         if here or (seen.is_mask and seen.n_patterns * seen.n_cols <= CELLS_AGAIN):
             read_cells = partial(_read_cells, source, seen)
@@ -104,8 +111,7 @@ def solve_patterns(
             if nested is not None:
                 return Solved(nested, seen)
     if seen.n_negative:
-        options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
-        return _solve_signed(seen, read_cells, **options)
+        return _solve_signed(seen, read_cells)
     return solve(seen, tol, max_iter, n_threads, read_cells)
 
 
@@ -178,124 +184,59 @@ def _reduce(statistics: Patterns, *, force: bool) -> tuple[Components | None, An
 
 # ------------------------------------------------------------------ negative cells
 def _solve_signed(
-    patterns: Patterns, read_cells: Callable[[], Patterns] | None, **options: Any
+    patterns: Patterns, read_cells: Callable[[], Patterns] | None
 ) -> Solved:
-    """Fit the margins of a table with negative cells.
-
-    In closed form sums of any sign will do, as in chain-ladder; elsewhere all margins
-    of the core must be positive. Rows and columns of zeros go first where the form
-    would divide by their sums.
-    """
+    """Fit the margins of a table with negative cells, in closed form only."""
     if patterns.is_mask and read_cells is not None:
-        patterns, read_cells = read_cells(), None
-    try:
-        return Solved(_signed_factors(patterns, read_cells, **options), patterns)
-    except DataError:
-        components = separate_zero_sums(patterns)
-        if components is None:
-            raise
-        rest = patterns.inside(components.pattern, components.col)
-        sums = (rest.row_sums, patterns.row_sums), (rest.col_sums, patterns.col_sums)
-        if not all(np.array_equal(*pair) for pair in sums):
-            raise
-        factors = _signed_factors(rest, None, **options)
-    if not place_cancelling(factors, patterns, components):
-        _refuse_zero_denominator(patterns)
-    factors.col_factor[patterns.has_observed()[1] & (factors.col_block < 0)] = 0.0
-    return Solved(factors, patterns, components)
-
-
-def _signed_factors(
-    patterns: Patterns, read_cells: Callable[[], Patterns] | None, **options: Any
-) -> Factors:
-    """Return factors with the margins of the patterns, or raise DataError."""
-    if _divides_by_rounding(patterns, read_cells):
-        _refuse_zero_denominator(patterns)
-    reduced, core = patterns.reduce(force=True), NO_CORE
-    if reduced.core_shape[0]:
-        sides = {"column": reduced.core_col_sums, "row": reduced.core_row_sums}
-        for k, (side, sums) in enumerate(sides.items()):
-            if sums.min() <= 0.0:
-                at = int((reduced.core_places[1 - k] == sums.argmin()).argmax())
-                _refuse_margin(side, at, sums.min())
-        core = solve_core(reduced, partial(_cells, patterns, None), **options)
-    factors = expand_signed(reduced, core, patterns)
-    if factors is None and core is NO_CORE:
-        _refuse_zero_denominator(patterns)
+        patterns = read_cells()
+    factors = _nested_factors(patterns)
+    if factors is None:
+        reduced = patterns.reduce(force=True)
+        if reduced.core_shape[0]:
+            raise DataError(NO_CLOSED_FORM)
+        factors = expand_signed(reduced, patterns)
     if factors is None or margin_mismatch(factors, patterns) > POOR:
         raise DataError(NO_MARGIN_FIT)
-    return factors
+    return Solved(factors, patterns)
 
 
-def _divides_by_rounding(
-    patterns: Patterns, read_cells: Callable[[], Patterns] | None
-) -> bool:
-    """Whether the closed form divides by cells that sum to 0 or cancel to rounding.
+def _nested_factors(patterns: Patterns) -> Factors | None:
+    """Chain-ladder's factors of a triangle; None for any other table.
 
-    The absolute values of the cells, peeled in the same steps, give the size of every
-    sum. Twins are divided by their joint sum, a leaf by the factor of what it meets.
+    Columns follow in steps, each observed by fewer rows. The factors of a step are to
+    those of all earlier ones as its sums to those of the same rows before: no other sum
+    is divided by.
     """
-    listed = patterns.cell_sums()
-    if listed is None:
-        return False
-    sizes, pattern_of_row = np.abs(listed.sums), patterns.pattern_of_row
-    if read_cells and pattern_of_row is not None and patterns.weights is None:
-        sizes = _sizes_of_cells(listed, pattern_of_row, read_cells())
-    steps, sums = listed.reduce(force=True).steps
-    size = replace(listed, sums=sizes).reduce(force=True).steps[1]
-    is_lost = np.abs(sums) <= CANCELLED * size
-    has_no_total = np.abs(sums.sum(axis=1)) <= CANCELLED * size.sum(axis=1)
-    lost: tuple[set[int], set[int]] = set(), set()  # columns and rows
-    for k in range(len(steps) - 1, -1, -1):
-        step, is_row, gone, kept = steps[k].tolist()
-        if step == TWIN:
-            if has_no_total[k]:
-                return True
-            lost[is_row].discard(kept)
-            lost[is_row].update({kept} if is_lost[k, 1] else ())
-        elif step == LEAF and kept in lost[1 - is_row]:
-            return True
-        lost[is_row].update({gone} if is_lost[k, 0] else ())
-    return False
-
-
-def _sizes_of_cells(listed: Patterns, pattern_of_row: Ints, cells: Patterns) -> Floats:
-    """Sums of the absolute values of the cells in each listed pair."""
-    m = listed.n_cols
-    pattern, column = listed.places(slice(0, listed.n_patterns))
-    row, j = cells.places(slice(0, cells.n_patterns))
-    own = pattern_of_row[row].astype(np.int64)
-    pair = np.searchsorted(pattern * m + column, own * m + j)
-    return weighted_counts(pair, np.abs(cells.sums), len(pattern))
-
-
-def _refuse_margin(side: str, at: int, value: float) -> NoReturn:
-    which = "this one sums" if side == "column" else "some rows sum"
-    text = (
-        "The holes of this table have no closed form, and then every row and column "
-        f"sum must be positive, but {which} to {value:g} where the form ends. Leave "
-        f"out such {side}s and treat them by themselves."
-    )
-    raise _column_error(at, text) if side == "column" else DataError(text)
-
-
-def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
-    """Name the column projected from cells of earlier columns that sum to zero."""
+    cells = patterns.cell_sums()
+    if cells is None:
+        return None
     observed = patterns.observed_cells(slice(0, patterns.n_patterns))
-    cells, n_known = patterns.cell_sums(), observed.sum(axis=0)
-    column = int(n_known.argmin())
-    if cells is not None:
-        table = np.zeros(observed.shape)
-        table[cells.places(slice(0, cells.n_patterns))] = cells.sums
-        for j in np.argsort(-n_known, kind="stable")[1:]:
-            before = table[observed[:, j]][:, n_known > n_known[j]]
-            if abs(before.sum()) <= CANCELLED * np.abs(before).sum():
-                column = int(j)
-                break
-    raise _column_error(
-        column,
-        "The cells from which it is projected sum to 0, or cancel to rounding, so its "
-        "factor cannot be computed. Leave out the column, or the rows that end there.",
+    order = np.argsort(-observed.sum(axis=0), kind="stable")
+    steps = observed[:, order]
+    if (steps[:, 1:] & ~steps[:, :-1]).any():
+        return None
+    table = np.zeros(observed.shape)
+    table[cells.places(slice(0, cells.n_patterns))] = cells.sums
+    h = np.zeros(patterns.n_cols)
+    before = np.zeros((2, patterns.n_patterns))  # sums and sizes of the cells of a row
+    ends = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(axis=0)) + 1
+    for columns in np.split(order, ends):
+        rows = observed[:, columns[0]]
+        cells_of_step = table[:, columns]
+        total, size = before[:, rows].sum(axis=1)
+        is_lost = abs(total) <= CANCELLED * size
+        ratio = 1.0 if is_lost else h.sum() / total
+        if is_lost and h.any():  # a step of zeros needs no ratio
+            if cells_of_step.sum(axis=0).any():
+                raise _column_error(int(columns[0]), NO_DENOMINATOR)
+            ratio = 0.0
+        h[columns] = ratio * cells_of_step.sum(axis=0)
+        before += cells_of_step.sum(axis=1), np.abs(cells_of_step).sum(axis=1)
+    return signed_factors(
+        h,
+        np.where(observed.any(axis=1), 0, -1).astype(np.int32),
+        np.where(observed.any(axis=0), 0, -1).astype(np.int32),
+        patterns,
     )
 
 

@@ -10,8 +10,8 @@ from a1gm._base.float_range import LEAST, out_of_range
 from a1gm._base.types import Floats, SmallInts
 from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
-from a1gm._solve.components import Components, number_by_rows
-from a1gm._solve.factors import CoreSolution, Factors
+from a1gm._solve.components import number_by_rows
+from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
 
 CANCELLED = 1e-9  # of the sum of absolute values: a smaller sum is rounding
 
@@ -58,18 +58,29 @@ def expand_factors(reduced: Any, core: CoreSolution, patterns: Patterns) -> Fact
     )
 
 
-def expand_signed(
-    reduced: Any, core: CoreSolution, patterns: Patterns
-) -> Factors | None:
-    """Do as ``expand_factors``, with sums of any sign.
+def expand_signed(reduced: Any, patterns: Patterns) -> Factors | None:
+    """Replay a peeling to the end with sums of any sign.
 
     None where something is projected from factors that cancel.
     """
+    nothing = np.zeros(0)
     with np.errstate(all="ignore"):
-        _, h, pattern_block, col_block, _ = reduced.replay(core.w, core.h)
-        n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-        pattern_block, col_block = number_by_rows(pattern_block, col_block, n_blocks)
-        on = col_block >= 0
+        _, h, pattern_block, col_block, _ = reduced.replay(nothing, nothing)
+    n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
+    blocks = number_by_rows(pattern_block, col_block, n_blocks)
+    return signed_factors(h, *blocks, patterns)
+
+
+def signed_factors(
+    h: Floats, pattern_block: SmallInts, col_block: SmallInts, patterns: Patterns
+) -> Factors | None:
+    """Put column factors of any sign on the scale of the data, and place the patterns.
+
+    None where factors that a row observes cancel.
+    """
+    n_blocks = int(max(pattern_block.max(), col_block.max())) + 1
+    on = col_block >= 0
+    with np.errstate(all="ignore"):
         totals = weighted_counts(col_block[on], patterns.col_sums[on], n_blocks)
         sums = weighted_counts(col_block[on], h[on], n_blocks)
         # Where they cancel, another scale must do.
@@ -84,10 +95,11 @@ def expand_signed(
             inside.margins(ones, np.nan_to_num(x))[0] for x in (h, np.abs(h))
         )
         scale = 1.0 / np.where(np.abs(reach) > CANCELLED * most, reach, 0.0)
-    if not (np.isfinite(h[on]).all() and np.isfinite(scale[pattern_block >= 0]).all()):
+    is_empty = (pattern_block < 0) | ((most == 0.0) & (patterns.row_sums == 0.0))
+    if not (np.isfinite(h[on]).all() and np.isfinite(scale[~is_empty]).all()):
         return None
     h[~on & patterns.has_observed()[1]] = 0.0
-    scale[pattern_block < 0] = 0.0
+    scale[is_empty] = 0.0
     return Factors(
         pattern_factor=patterns.row_sums * scale,
         pattern_scale=scale,
@@ -96,28 +108,8 @@ def expand_signed(
         col_block=col_block,
         n_blocks=n_blocks,
         all_inside=n_blocks == 1 and bool(pattern_block.min() == 0 == col_block.min()),
-        **_how_solved(core, len(scale), len(h)),
+        **_how_solved(NO_CORE, len(scale), len(h)),
     )
-
-
-def place_cancelling(
-    factors: Factors, patterns: Patterns, components: Components
-) -> bool:
-    """Give rows that cancel within their pattern the factors that their columns leave.
-
-    Patterns that have such rows sum to 0 and add nothing to the columns, which are
-    solved without them. False where one observes no block with a factor, or several.
-    """
-    h = np.nan_to_num(factors.col_factor)
-    for k in np.flatnonzero(patterns.cancelling_patterns()):
-        cols = np.flatnonzero(patterns.observed_cells(slice(k, k + 1))[0] & (h != 0))
-        blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
-        if len(blocks) != 1 or abs(reach) <= CANCELLED * np.abs(h[cols]).sum():
-            return False
-        factors.pattern_scale[k] = 1.0 / reach
-        factors.pattern_block[k] = blocks[0]
-        components.pattern[k] = components.col[cols[0]]
-    return True
 
 
 def _how_solved(core: CoreSolution, n_patterns: int, n_cols: int) -> dict[str, Any]:

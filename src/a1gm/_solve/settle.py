@@ -32,6 +32,7 @@ QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
 WORK_PER_CELL = 40
 # Where rounding has stopped an elimination, nothing else does better.
 PROVEN = 0.8 * CELLS_RIGHT
+MANY_CELLS = 1 << 14  # listed in a core
 ROUNDS = 12
 STRONG = 1e-3  # of the largest cell of its row or column: a cell that joins them
 MOST_CLUSTERS, CLUSTER_STEPS = 500, 80
@@ -61,6 +62,8 @@ def settle_core(
         return replace(core, step=0.0)
     threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
     step = reduced.cheap_step(core.w, core.h, core.gap, threads)
+    if step > SETTLED and reduced.n_listed > MANY_CELLS:  # an elimination costs more
+        step = Network.of_core(reduced, core.w, core.h).bound().step
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:

@@ -67,7 +67,7 @@ class Placer {
         factors_(static_cast<size_t>(layout.tile_rows) + 4),
         reach_(factors_.size()),
         columns_(static_cast<size_t>(layout.by_columns ? job.n_cols : 0)) {
-    for (int64_t j = 0; !job.takes_negatives && j < job.n_cols; ++j)
+    for (int64_t j = 0; j < job.n_cols; ++j)
       if (h[j] == 0.0) zeros_.push_back(j);
   }
 
@@ -139,7 +139,8 @@ class Placer {
       factors_[i] = w;
     }
     tile.has_empty = has_empty;
-    return is_right && (zeros_.empty() || (!has_empty && are_zeros(tile)));
+    if (zeros_.empty()) return is_right;
+    return is_right && !has_empty && (job.takes_negatives || are_zeros(tile));
   }
 
   // Whether the cells of the columns of factor 0 are zeros.
@@ -158,7 +159,7 @@ class Placer {
   TileReader reader_;
   std::vector<double> factors_, reach_;  // padded to whole vectors
   std::vector<Column> columns_;
-  std::vector<int64_t> zeros_;  // columns of factor 0 that may hold only zeros
+  std::vector<int64_t> zeros_;  // columns of factor 0: they may hold only zeros
 };
 
 // Calls run(placer, stretch, first row, last row) for every stretch, on threads, which
