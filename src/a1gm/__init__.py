@@ -88,8 +88,8 @@ _NAMES = {
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
-#: Names of 0.1.0 that are gone, and what to call instead (docs/moving.md).
-_GONE = {
+#: Names of 0.1.0 that were removed, and what to call instead (docs/moving.md).
+_REMOVED = {
     "RankOneNMMF": "use a1gm.fit_nmmf(X, Y, Z)",
     "RelationsFit": "use a1gm.fit_nmmf(X, Y, Z)",
     "fit_relations": "use a1gm.fit_nmmf(X, Y, Z), or a1gm.fit of the tables in one",
@@ -97,8 +97,8 @@ _GONE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _GONE:
-        msg = f"a1gm.{name} is gone: {_GONE[name]}."
+    if name in _REMOVED:
+        msg = f"a1gm.{name} was removed: {_REMOVED[name]}."
         raise AttributeError(msg)
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"

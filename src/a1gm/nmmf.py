@@ -145,10 +145,10 @@ def fit_nmmf(
     options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
     weights = {"X": 1.0, "Y": _checked_weight(alpha, "alpha")}
     weights["Z"] = _checked_weight(beta, "beta")
-    given = {"X": X, "Y": Y, "Z": Z}
+    arguments = {"X": X, "Y": Y, "Z": Z}
     tables = {
         name: read_dense(table, name)
-        for name, table in given.items()
+        for name, table in arguments.items()
         if table is not None or name == "X"
     }
     _check_shared(tables)
@@ -383,9 +383,9 @@ class NMMFFit(Solution):
     def _set_own_factor(self, name: str) -> None:
         """Set the factor of a table of weight 0 from the one that it shares with X."""
         cells = self._tables[name].cells
-        shared, own = "h", "a"
+        shared = "h"
         if name == "Z":
-            shared, own = "w", "b"
+            shared = "w"
             cells = cells.T
         factor = getattr(self, shared)
         block = self._blocks_in_joint(shared)
@@ -394,6 +394,7 @@ class NMMFFit(Solution):
         graph = ColumnGraph(label, self.n_blocks + bool(is_zero.any()))
         factors = Columns(factor, graph).place(table_of(cells)).factors
         first = ((cells > 0.0) & (block >= 0)).argmax(axis=1)
+        own = {"Y": "a", "Z": "b"}[name]
         setattr(self, own, factors)
         self._own_blocks[own] = _blocks_of(factors, block[first])
 
@@ -597,12 +598,15 @@ class NMMFFit(Solution):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the tables, but with the results that need them."""
-        known: dict[str, Any] = {"blocks": self.blocks}
-        known |= {"divergences": self.divergences, "undetermined": self.undetermined}
+        results = {
+            "blocks": self.blocks,
+            "divergences": self.divergences,
+            "undetermined": self.undetermined,
+        }
         tables = {
             name: replace(table, parts=[]) for name, table in self._tables.items()
         }
-        return self.__dict__ | known | {"_tables": tables}
+        return self.__dict__ | results | {"_tables": tables}
 
     # ----------------------------------------------------------------------- warnings
     def _warn(self) -> None:

@@ -154,7 +154,7 @@ def columns_of(table):
         ({**TABLE, "SUM": [60, 8, 18]}, {}, None),
         ({**TABLE, "summer": [6, 8, 18]}, {}, None),
         # Holes inside a triangle.
-        (columns_of(PAID), {}, "and 1 more hole in it come before known cells"),
+        (columns_of(PAID), {}, "with 1 more hole before known cells"),
         (columns_of(PAID), {}, "write 0. The frames of chainladder have NaN for 0"),
         (columns_of(SCATTERED), {}, None),
         (columns_of(SCATTERED[:, ::-1]), {}, None),

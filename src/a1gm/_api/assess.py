@@ -201,10 +201,11 @@ def chosen_lines(
     """Draw the rows or columns of a table that are judged: always the same ones.
 
     ``sample`` is how many; None for as many as have 200,000 observed cells, and for
-    all of a table of at most ``most_whole`` cells. ``in_one``: a stretch of them. The
-    table is `Rows`, `SparseRows` or files that have been read.
+    all of a table of at most ``most_whole`` cells. ``in_one``: they follow one another.
+    The table is `Rows`, `SparseRows` or files that have been read.
     """
-    n_lines, n_others = source.n_rows, source.n_cols
+    n_lines = source.n_rows
+    n_others = source.n_cols
     if axis == "column":
         n_lines, n_others = n_others, n_lines
     n = n_lines if sample is None else sample
@@ -357,10 +358,12 @@ class _Scorer:
 
     def __init__(self, trial: Trial, rows: Any, labels: Any) -> None:
         self.trial, self.rows, self.labels = trial, rows, labels
-        weights, self.outlier = {}, ""
+        self.outlier = ""
+        weights = {}
         is_ordered = trial.ordered
-        is_ordered = follow_in_order(labels) if is_ordered is None else bool(is_ordered)
-        self.is_ordered = is_ordered or trial.hide == "last"
+        if is_ordered is None:
+            is_ordered = follow_in_order(labels)
+        self.is_ordered = bool(is_ordered) or trial.hide == "last"
         lines = [np.arange(rows.n_rows), np.arange(rows.n_cols)]
         if rows.n_rows >= rows.n_cols:
             lines[0] = chosen_lines(rows, trial.sample)

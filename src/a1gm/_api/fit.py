@@ -54,7 +54,7 @@ class FitOptions:
 
     negatives: Negatives = "raise"
     on_undetermined: OnUndetermined = "warn"
-    tol: float | None = None  # DEFAULT_TOL
+    tol: float | None = None  # None is DEFAULT_TOL
     max_iter: int = DEFAULT_MAX_ITER
     n_threads: int | None = None
     progress: Callable[[int, float], None] | None = None

@@ -127,8 +127,7 @@ def fit_file(
         The character between the cells of text. Default: a tab for ``.tsv``, else a
         comma.
     decimal : str, optional
-        The decimal mark of text, ``"."`` or ``","``. Default: a point; a
-        ``DataHintWarning`` names points that may separate thousands.
+        The decimal mark of text, ``"."`` or ``","``. Default: a point.
     thousands : str, optional
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
@@ -171,7 +170,7 @@ def fit_file(
     -----
     DataHintWarning
         Columns were taken for labels by their names and types, or the table may not be
-        meant so: one row per cell, totals, points between thousands.
+        meant so: one row per cell, totals, a header made of numbers.
     SkippedWarning
         Files of a folder were left out.
 

@@ -88,11 +88,20 @@ def scale(
            [37, 33]])
     """
     options = FitOptions(tol=tol, max_iter=max_iter)
+    data = None
     if col_totals is not None:
         col_totals = labelled_totals(col_totals, "col_totals", names_of(seed))
-    rows, A = read_seed(seed, None if col_totals is None else col_totals.labels)
+        data = col_totals.labels
+    rows, A = read_seed(seed, data)
     seed = A if isinstance(seed, Rows) else seed
     cells = read_known(known, rows)
     totals = totals_of(rows, row_totals, col_totals, "the seed")
-    how: Any = {"tol": options.certificate, "max_iter": options.max_iter}
-    return scale_matrix(seed, rows, A, cells, totals, **how)
+    return scale_matrix(
+        seed,
+        rows,
+        A,
+        cells,
+        totals,
+        tol=options.certificate,
+        max_iter=options.max_iter,
+    )

@@ -46,7 +46,8 @@ def check_range(
         "leave the range of float64.",
         advice="Multiply the table by a power of ten first.",
         where=name(at),
-        **({} if side is None else {side: at}),
+        row=at if side == "row" else None,
+        column=at if side == "column" else None,
     )
 
 

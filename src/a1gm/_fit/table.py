@@ -209,8 +209,14 @@ class Table:
                 " with a number for every cell of them.",
             )
         elif self.takes_negatives:
-            both = Option("negatives", "allow"), " and ", Option(name)
-            text = both, " cannot be combined; drop ", Option(name), "."
+            text = (
+                Option("negatives", "allow"),
+                " and ",
+                Option(name),
+                " cannot be combined; leave out ",
+                Option(name),
+                ".",
+            )
         elif self.is_exposed != (name == "exposure"):
             text = (
                 f"This fit was made {had} exposure. Pass ",

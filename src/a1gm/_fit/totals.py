@@ -64,16 +64,16 @@ def totals_of(rows: AnyRows, row_totals: Any, col_totals: Any, name: str) -> Tot
 
 
 def _check_sizes(totals: Floats, largest: float, side: str, labels: Any) -> None:
-    """Raise for a total that float64 does not see beside the ``largest`` sum."""
+    """Raise for a total that is lost to rounding in the ``largest`` sum."""
     name = partial(_total_of, side, labels)
     check_range(totals, name)
     is_lost = (totals > 0.0) & (totals < LEAST_SHARE * largest)
     if is_lost.any():
         at = int(is_lost.argmax())
         raise NotRepresentableError(
-            f"{name(at)} is {totals[at]:.3g}, which float64 loses in a sum of "
+            f"{name(at)} is {totals[at]:.3g}, which is lost to rounding in a sum of "
             f"{largest:.3g}.",
-            advice="Scale the rows and columns with such small totals by themselves.",
+            advice="Scale the rows and columns with such small totals separately.",
         )
 
 
@@ -220,7 +220,8 @@ def _warn(result: ScaledTable, names: Names, of: str) -> None:
                 ".",
             )
         )
-    r, c = (float(np.nansum(t)) for t in (result.row_totals, result.col_totals))
+    r = float(np.nansum(result.row_totals))
+    c = float(np.nansum(result.col_totals))
     if result._scaled.written_off and abs(r - c) > ROUNDED * max(r, c):
         warn_user(
             f"The row totals sum to {r:.15g}, the column totals to {c:.15g}: taken for "

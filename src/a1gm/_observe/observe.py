@@ -26,8 +26,9 @@ from a1gm.exceptions import (
 
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
 MANY_CELLS = 1 << 18  # of a piece
-# Sparse tables of so many cells, or so many for each stored one, are read as arrays.
-FEW_CELLS, MOST_ABSENT = 1 << 20, 4
+# Weighted sparse tables up to either size are read as arrays.
+FEW_CELLS = 1 << 20
+MOST_ABSENT = 4  # cells for each stored one
 
 
 def observe(

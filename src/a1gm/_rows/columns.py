@@ -178,6 +178,7 @@ class _Rule:
     has_times: bool
 
     def is_data(self, column: Any, kind: Kind, *, leads: bool, is_first: bool) -> bool:
+        """Whether a column is data; ``leads``: no data column is before it."""
         if self.known and plain_text(column) in self.known:
             return True
         if kind != "number" or self.has_axis:
@@ -204,8 +205,8 @@ class ColumnOptions:
     @property
     def has_names(self) -> bool:
         """Whether the caller names columns."""
-        is_asked = not (self.id is None is self.columns is self.exclude)
-        return is_asked and self.fitted is None
+        has_none = self.id is None and self.columns is None and self.exclude is None
+        return not has_none and self.fitted is None
 
     def unused(self, names: Iterable[Any]) -> set[Any]:
         """Columns whose kind does not matter."""

@@ -148,10 +148,10 @@ def hints(
     table = set(choice.table)
     others = [column for column in first if column not in table]
     head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
-    found = [hint for rule in RULES for hint in rule(head)]
-    if not found:  # else the columns are unlike for another reason
-        found += _about_unlike(head)
-    return [DataHintWarning(what, advice=how, where=name) for what, how in found]
+    advice = [hint for rule in RULES for hint in rule(head)]
+    if not advice:  # else the columns are unlike for another reason
+        advice += _about_unlike(head)
+    return [DataHintWarning(what, advice=how, where=name) for what, how in advice]
 
 
 def may_hint(
@@ -181,7 +181,7 @@ def may_hint(
     else:
         some = [parts[j] for j in range(min(len(parts), LOOK_COLUMNS))]
         cells = np.array([part[0][:LOOK_ROWS, 0] for part in some]).T
-    a, b = cells[:2, 0].tolist()
+    a, b = cells[:2, 0].tolist()  # of the first column
     if a % 1 == 0 and ((a < b and b % 1 == 0) or rows.n_cols <= MOST_VALUES + 2):
         return True
     last = parts[-1]
@@ -338,8 +338,8 @@ def _about_inner_holes(head: _Head) -> Iterator[Hint]:
     holes = int(head.ends.sum()) - int(head.known.sum())
     if holes:
         yield (
-            f"its missing cells form a triangle, and {counted(holes, 'more hole')} in "
-            "it come before known cells of the same row; they are filled like the "
+            f"its missing cells form a triangle, with {counted(holes, 'more hole')} "
+            "before known cells of the same row; such holes are filled like the "
             "others.",
             "If nothing was paid there, write 0. The frames of chainladder have NaN "
             "for 0: pass the Triangle itself, or the differences of its cumulative "
@@ -423,7 +423,9 @@ def _about_zeros(head: _Head) -> Iterator[Hint]:
         mark: Text = "pass RankOneImputer(missing_values=0), or replace it by NaN"
         if head.in_file:
             mark = "pass ", Option("missing", ["0"])
-        what = f"{share:.0%} of its cells are 0, as often where large values fit."
+        what = (
+            f"{share:.0%} of its cells are 0, as often where large values are expected."
+        )
         yield what, ("If 0 marks a missing cell, ", mark, ".")
 
 

@@ -78,7 +78,8 @@ def collect(frame: Frame, what: str, library: Library = "pyarrow") -> Any:
     Raises EngineError with the message of the engine.
     """
     require(library, "sql", "Fitting a table where it is")
-    native, engine = frame.to_native(), frame.implementation.value
+    native = frame.to_native()
+    engine = frame.implementation.value
     if log.isEnabledFor(logging.DEBUG):
         log.debug("query that %s, on %s:\n%s", what, engine, _text_of(native))
     try:

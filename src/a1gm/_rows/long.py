@@ -323,16 +323,16 @@ class LongTable:
         return np.where((V >= 0.0) & (np.inf > V) | ~np.isnan(self.values), V, 0.0)
 
     def warn_partial(self, n: int) -> None:
-        """Warn of sums over rows of which some have no value."""
+        """Warn of sums of rows of which some have no value; there are ``n``."""
         if n:
             keys = listed([repr(name) for name in self.names[:-1]])
             warn_user(
                 DataHintWarning(
                     f"{counted(n, 'sum')} of rows with the same {keys} "
-                    f"{'is' if n == 1 else 'are'} over rows without a value, too, and "
+                    f"{'includes' if n == 1 else 'include'} rows without a value, and "
                     "may be too small.",
-                    advice="Leave these rows out if they count nothing, or make the "
-                    "sums missing before the fit.",
+                    advice="Leave these rows out if nothing was counted there, or make "
+                    "the sums missing before the fit.",
                 )
             )
 

@@ -44,8 +44,8 @@ NO_MARGIN_FIT = (
 )
 NO_CLOSED_FORM = (
     "The holes of this table have no closed form, which negative cells need: triangles "
-    "have one. Mark the negative cells as missing, or fit the parts of the table by "
-    "themselves."
+    "have one. Mark the negative cells as missing, or fit the parts of the table "
+    "separately."
 )
 NO_DENOMINATOR = (
     "The cells from which it is projected sum to 0, or cancel to rounding, so its "
@@ -99,9 +99,9 @@ def solve_patterns(
 
     ``source`` has the rows in ``blocks``; they are read again only if they must be.
     """
-    read_cells = None
     if not seen.is_table or seen.n_negative:
         _check_columns(seen)
+    read_cells = None
     if source is not None:
         here = source if isinstance(source, Rows) else None
         if here or (seen.is_mask and seen.n_patterns * seen.n_cols <= CELLS_AGAIN):

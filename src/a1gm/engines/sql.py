@@ -19,7 +19,7 @@ from a1gm.engines.count import BITS, patterns_of_sums, wide_lines
 from a1gm.engines.place import FENCED, LazyTable
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
-#: What Ibis writes these queries for; others have no infinite number.
+#: Those in which Ibis can write these queries; others have no infinite number.
 DIALECTS = (
     "athena", "bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "impala",
     "materialize", "oracle", "postgres", "pyspark", "risingwave", "snowflake", "sqlite",
@@ -87,8 +87,8 @@ def _table(
 ) -> LazyTable:
     if dialect not in DIALECTS:
         raise ParameterError(
-            f"dialect={dialect!r} is not one of those that these queries are written "
-            f"in: {', '.join(DIALECTS)}."
+            f"dialect={dialect!r} is not supported. The dialects are "
+            f"{', '.join(DIALECTS)}."
         )
     ibis = require("ibis", "sql", "A query as text")
     if names is None or not all(isinstance(name, str) for name in names):

@@ -18,7 +18,9 @@ WIDEST = 1e3  # standard deviation over mean, up to which there are polynomials
 N_PIECES = 128
 LENGTH = np.log1p(WIDEST) / N_PIECES  # of a piece
 DEGREE = 7
-LEAST = 1e-200  # smaller quantiles have lost digits in their logarithms
+LEAST_RATIO = (
+    1e-200  # of quantile and mean: smaller ones have lost digits in their logarithms
+)
 
 
 def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
@@ -36,14 +38,15 @@ def quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
         is_zero |= mean < -phi * np.log(tail)
     deviation = np.sqrt(of_log + phi / mean)
     most = _deviation_of_largest(tail) if is_upper else 1e150
-    found = mean * _over_mean(np.where(is_zero, 0.0, np.minimum(deviation, most)), tail)
+    deviation_of_gamma = np.where(is_zero, 0.0, np.minimum(deviation, most))
+    bounds = mean * _over_mean(deviation_of_gamma, tail)
     if is_upper:
         beyond = np.flatnonzero(of_log > most**2)
-        found[beyond] *= np.exp(ndtri(tail) * (np.sqrt(of_log[beyond]) - most))
+        bounds[beyond] *= np.exp(ndtri(tail) * (np.sqrt(of_log[beyond]) - most))
         # The mean itself bounds only levels that are hardly above 0.
-        found = np.maximum(found, mean)
-    found[is_zero] = 0.0
-    return found
+        bounds = np.maximum(bounds, mean)
+    bounds[is_zero] = 0.0
+    return bounds
 
 
 def _over_mean(deviation: Floats, tail: float) -> Floats:
@@ -56,18 +59,19 @@ def _over_mean(deviation: Floats, tail: float) -> Floats:
     for coefficients in _polynomials(tail):
         log *= within
         log += coefficients[piece]
-    found: Floats = np.exp(log)
-    found[deviation == 0.0] = 1.0
-    others = np.flatnonzero(~(in_table & (found > LEAST)))
-    found[others] = _by_shape(deviation[others] ** -2.0, tail)
-    return found
+    ratio: Floats = np.exp(log)
+    ratio[deviation == 0.0] = 1.0
+    others = np.flatnonzero(~(in_table & (ratio > LEAST_RATIO)))
+    ratio[others] = _by_shape(deviation[others] ** -2.0, tail)
+    return ratio
 
 
 def _by_shape(shape: Floats, tail: float) -> Floats:
+    """Quantiles of gamma distributions of mean 1, by their shapes: slow and exact."""
     from scipy.special import gammaincinv
 
-    found: Floats = gammaincinv(shape, tail) / shape
-    return found
+    ratio: Floats = gammaincinv(shape, tail) / shape
+    return ratio
 
 
 @lru_cache
@@ -81,16 +85,18 @@ def _polynomials(tail: float) -> Floats:
     deviation = np.expm1(position * LENGTH)
     with np.errstate(all="ignore"):  # of a quantile below 1e-308
         logs = np.log(_by_shape(deviation**-2.0, tail))
-        found: Floats = np.linalg.solve(np.vander(at), logs)
-    return found
+        coefficients: Floats = np.linalg.solve(np.vander(at), logs)
+    return coefficients
 
 
 @lru_cache
 def _deviation_of_largest(tail: float) -> float:
     """The deviation of the gamma distribution of mean 1 with the largest quantile."""
-    low, high = 1e-18, 1e18
+    low = 1e-18
+    high = 1e18
     for _ in range(8):  # each with 1/16 of the width of the last
         shapes = np.geomspace(low, high, 33)
         at = int(np.argmax(_by_shape(shapes, tail)))
-        low, high = shapes[max(at - 1, 0)], shapes[min(at + 1, 32)]
+        low = shapes[max(at - 1, 0)]
+        high = shapes[min(at + 1, 32)]
     return float(shapes[at] ** -0.5)

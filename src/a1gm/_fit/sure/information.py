@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 6000  # or patterns: the inverse then has 288 MB
 MOST_NUMBERS = 1 << 28  # of the shares of patterns in columns: 2 GB
 ROWS_AT_ONCE, PIECES = 1 << 12, 8  # of the rows whose fitted values are looked at
-SMALLEST, LARGEST = 1e-100, 1e100
+SMALLEST_SUM = 1e-100  # of the data whose errors are computed
+LARGEST_SUM = 1e100
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
 
 
@@ -60,7 +61,7 @@ class CellSums(NamedTuple):
 
 def check_sum(total: float) -> None:
     """Raise for the sum of data whose errors need numbers outside float64."""
-    if not (total == 0.0 or SMALLEST < total < LARGEST):
+    if not (total == 0.0 or SMALLEST_SUM < total < LARGEST_SUM):
         raise NotRepresentableError(
             f"Errors of data that sum to {total:.0e} need products outside the "
             "range of float64. Multiply the data by a power of ten first: their "
@@ -150,7 +151,9 @@ class Information:
         heaviest patterns: ``diag(1/c) + B' K B``, where K is the same inverse for the
         patterns, and B their shares in the fitted sums of the columns.
         """
-        n, m, c = self.patterns.n_patterns, len(self.h), self.fitted_sums
+        n = self.patterns.n_patterns
+        m = len(self.h)
+        c = self.fitted_sums
         is_wide = n < m
         if min(n, m) > MOST_COLUMNS or (is_wide and n * m > MOST_NUMBERS):
             raise TableTooLargeError(
@@ -162,11 +165,11 @@ class Information:
         if is_wide:
             R = self.patterns.row_sums
             F = R[:, None] * self.by_pattern(lambda some: self.shares(some)[0])
-            own = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
-            B = F * own
+            reciprocal = np.divide(1.0, c, out=np.zeros(m), where=c != 0.0)
+            B = F * reciprocal
             sums = F.sum(axis=1)
             K = self._grounded(B @ F.T, sums, self.component, "The pattern of row")
-            return Covariance(K, B, own)
+            return Covariance(K, B, reciprocal)
         between = np.zeros((m, m))
         for some in self.patterns.stretches():
             R = self.patterns.row_sums[some]
@@ -178,10 +181,11 @@ class Information:
     def fitted_sums(self) -> Floats:
         """Fitted sums of the columns."""
         R = self.patterns.row_sums
-        found: Floats = np.sum(
-            [R[some] @ self.shares(some)[0] for some in self.patterns.stretches()], 0
-        )
-        return found
+        sums = np.zeros(len(self.h))
+        for some in self.patterns.stretches():
+            Q, _ = self.shares(some)
+            sums += R[some] @ Q
+        return sums
 
     @property
     def fixed_columns(self) -> Ints:

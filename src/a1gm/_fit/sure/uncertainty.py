@@ -119,9 +119,9 @@ class Errors(GoodnessOfFit):
             )
         if self._covariance.middle is not None and self._covariance.sides is None:
             return self._covariance.middle
-        found = self._covariance.product(np.eye(m))
+        C = self._covariance.product(np.eye(m))
         fixed = self._info.fixed_columns
-        return found - found[fixed] - found[:, fixed] + found[np.ix_(fixed, fixed)]
+        return C - C[fixed] - C[:, fixed] + C[np.ix_(fixed, fixed)]
 
     # ---------------------------------------------------------------- tests of the fit
     def _share_below(self, unit: float) -> float:

@@ -87,9 +87,15 @@ class TableOptions:
         columns = self.columns or ()
         both = set(columns) & {*self.exclude, *(self.id or ())}
         if both:
-            others = Option("exclude"), " or ", Option("id")
-            name = f"Column {min(both)!r}"
-            return name, " is in ", Option("columns"), " and also in ", others, "."
+            return (
+                f"Column {min(both)!r} is in ",
+                Option("columns"),
+                " and also in ",
+                Option("exclude"),
+                " or ",
+                Option("id"),
+                ".",
+            )
         if len(set(columns)) < len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
             return f"Column {twice!r} is named twice in ", Option("columns"), "."
@@ -104,11 +110,17 @@ class TableOptions:
             )
         mark = " " if self.thousands is None else self.thousands
         if len(mark) != 1 or mark.isalnum() or mark in '+-"\r\n':
-            such = f" must be one mark such as ',' or ' ', got {mark!r}."
-            return Option("thousands"), such
+            return (
+                Option("thousands"),
+                f" must be one mark such as ',' or ' ', got {mark!r}.",
+            )
         if mark == self.point:
-            both_are = f" are both {mark!r}; they must differ."
-            return Option("decimal"), " and ", Option("thousands"), both_are
+            return (
+                Option("decimal"),
+                " and ",
+                Option("thousands"),
+                f" are both {mark!r}; they must differ.",
+            )
         try:
             "1".encode(self.encoding)
         except (LookupError, TypeError, ValueError):  # unknown, or not of text

@@ -719,10 +719,11 @@ def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
         return given
     known = set() if names is None else {plain_text(name) for name in names}
     other = _open_beside(paths, files, known, known)
-    own = other.first.names
-    n_known = sum(name in known for name in own)
-    is_line = n_known > 0 if len(own) > 2 else n_known == len(own)
-    columns, ids = (list(own), []) if is_line else (list(own[-1:]), list(own[:-1]))
+    header = list(other.first.names)
+    n_known = sum(name in known for name in header)
+    is_line = n_known > 0 if len(header) > 2 else n_known == len(header)
+    columns = header if is_line else header[-1:]
+    ids = [] if is_line else header[:-1]
     return other.choosing(columns=columns, exclude=(), id=ids or None).in_memory()[0]
 
 
