@@ -41,11 +41,10 @@ for name in ("polars", "DuckDB"):
     way(f"lazy {name}", lacks=LATER)(partial(lazy_way, name))
 
 
-@way("DuckDB, narrow lines", lacks=LATER)
-def narrow_lines(X: Table, folder: Path) -> Answers:
+@way("DuckDB, too many patterns", lacks=LATER)
+def too_many_patterns(X: Table, folder: Path) -> Answers:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(count, "FEW_COLUMNS", 0)
-        patch.setattr(count, "MANY_PATTERNS", 0)
+        patch.setattr(count, "MOST_BYTES", 0)
         return lazy_way("DuckDB", X, folder)
 
 

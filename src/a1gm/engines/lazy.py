@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, ColumnOptions
 from a1gm._rows.frames import library_of
 from a1gm._rows.lazy import is_lazy, native_of
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import ParameterError, TableTooLargeError
+
+if TYPE_CHECKING:
+    from a1gm.engines.place import LazyTable
 
 STREAMS = "read_next_batch", "projected_schema", "scanner"  # of pyarrow: what has one
 
@@ -56,7 +59,27 @@ def observe_elsewhere(
     from a1gm.engines.place import LazyTable
 
     table = LazyTable.of(X, options)
-    return observe_table(table, negatives), table.names, table.choice
+    seen = observe_table(table, negatives)
+    if seen is None:
+        seen = _streamed(X, table, negatives, n_threads)
+    return seen, table.names, table.choice
+
+
+def _streamed(
+    X: Any, table: LazyTable, negatives: Negatives, n_threads: int | None
+) -> Patterns:
+    """Count a table of too many patterns or columns, where its rows need not move."""
+    if library_of(X) != "duckdb":
+        raise TableTooLargeError(
+            "X has too many patterns of holes, or too many columns, to count them "
+            "where the rows are. Stream the rows: pass a reader of Arrow batches, such "
+            "as table.to_pyarrow_batches() of Ibis, to a1gm.fit; or collect X first."
+        )
+    from a1gm.engines.stream import observe_stream
+
+    chosen = ColumnOptions(columns=list(table.names))
+    seen, _, _ = observe_stream(X.to_arrow_reader(), chosen, negatives, n_threads)
+    return seen
 
 
 @dataclass

@@ -15,7 +15,7 @@ from a1gm._base.words import counted
 from a1gm._fit.place import Columns
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import ColumnOptions
-from a1gm.engines.count import BITS, patterns_of_sums, wide_lines
+from a1gm.engines.count import BITS, pattern_lines, patterns_of_sums
 from a1gm.engines.place import FENCED, LazyTable
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
@@ -41,7 +41,7 @@ def fill_query(
 def lines_query(table: str, names: Any, dialect: str) -> str:
     """The query that counts the patterns of a table, for `patterns_of_rows`."""
     cells = _table(table, names, dialect, {}).cells()
-    lines = wide_lines(cells, len(names), signed=False)
+    lines = pattern_lines(cells, len(names), signed=False)
     return _text(lines.to_native(), dialect)
 
 
