@@ -31,11 +31,10 @@ def test_lists_of_cells(seed):
         (f, margins), reference.fit_cells(level, None, starts, v, t, 1), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=SAME)
-    np.testing.assert_allclose(
-        native.multiply_cells(level, starts, f, t, 2),
-        reference.multiply_cells(level, starts, f, t, 1),
-        rtol=SAME,
-    )
+    products = native.multiply_cells(level, None, starts, f, t, 2)
+    expected = reference.multiply_cells(level, None, starts, f, t, 1)
+    for found, own in zip(products, expected, strict=True):
+        np.testing.assert_allclose(found, own, rtol=SAME)
     sums = sum(np.bincount(row, s, starts[-1]) for row in level)
     both = []
     for kernel in (native, reference):
@@ -82,6 +81,13 @@ def test_fibres_are_lists_of_their_cells():
             )
             f, again = kernel.fit_cells(*own, starts, v, t, 2)
             np.testing.assert_allclose(margins, again, rtol=SAME)
-            found.append([n_sweeps, *f, *margins])
+            is_seen = f > 0.0 if own[1] is None else slice(None)
+            level_of = own[0][:, is_seen]
+            product, most = kernel.multiply_cells(
+                level_of, own[1], starts, f[is_seen], t - 1.0, 2
+            )
+            found.append([n_sweeps, *f, *margins, *product, most])
         np.testing.assert_allclose(*found, rtol=1e-12)
-        np.testing.assert_allclose(found[0][-len(sums) :], sums, rtol=1e-11)
+        np.testing.assert_allclose(
+            found[0][1 + len(v) :][: len(sums)], sums, rtol=1e-11
+        )

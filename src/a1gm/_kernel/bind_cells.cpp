@@ -43,12 +43,14 @@ nb::object fit(const In<int32_t, 2>& level, Maybe<Ints> step, const Ints& starts
   return nb::make_tuple(f.second, margins.second);
 }
 
-nb::object multiply(const In<int32_t, 2>& level, const Ints& starts, const Doubles& f,
-                    const Doubles& x, int n_threads) {
-  const Cells cells = cells_of(level, {}, starts, {});
+nb::object multiply(const In<int32_t, 2>& level, Maybe<Ints> step, const Ints& starts,
+                    const Doubles& f, const Doubles& x, int n_threads) {
+  const Cells cells = cells_of(level, step, starts, f);
   auto y = new_array<double>({static_cast<size_t>(cells.n_levels())});
-  unlocked([&] { multiply_cells(cells, f.data(), x.data(), y.first, n_threads); });
-  return y.second;
+  const double most = unlocked([&] {
+    return multiply_cells(cells, f.data(), x.data(), y.first, n_threads);
+  });
+  return nb::make_tuple(y.second, most);
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ void bind_cells(nb::module_& m) {
         nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("patience"), nb::arg("n_threads"));
   m.def("fit_cells", &fit, nb::arg("level"), nb::arg("step").none(), nb::arg("starts"),
         nb::arg("v").none(), nb::arg("t"), nb::arg("n_threads"));
-  m.def("multiply_cells", &multiply);
+  m.def("multiply_cells", &multiply, nb::arg("level"), nb::arg("step").none(),
+        nb::arg("starts"), nb::arg("f"), nb::arg("x"), nb::arg("n_threads"));
 }
 
 }  // namespace a1gm

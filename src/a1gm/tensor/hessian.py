@@ -7,7 +7,7 @@ moves the logarithm of a cell by the sum of what its levels have.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -17,7 +17,6 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from a1gm._base.types import Floats, Ints
-from a1gm._kernel import kernel
 from a1gm._kernel.network import rounding_of_sums
 from a1gm.tensor.problem import Problem, reach
 
@@ -32,6 +31,7 @@ FINE = 1e-6  # one that a step may leave where no move is known to be found
 SHARE_OF_MOVE = 1e-12  # of what a cell that is off by 1 leaves
 FOUND = 1e-3  # error of a random move that is found again
 REFINED = 5  # rounds in which it may be found
+NEAR = 1e-9  # an error of cells of a large design that needs no further step
 SAFELY = 100.0  # times as large as found, where errors are an estimate
 
 
@@ -112,7 +112,7 @@ class Eliminated:
 
     def finds_moves(self, p: Problem, f: Floats) -> bool:
         """Whether random moves of all cells f are found again from their sums."""
-        moves = random_moves(p)
+        moves = p.moves(random_factors(p))
         for _ in range(REFINED):
             moves = moves - p.moves(self.solve(p.add_exactly(f * moves)))
             if float(np.abs(moves).max(initial=0.0)) <= FOUND:
@@ -136,59 +136,65 @@ def _dense(A: Any) -> Floats:
     return A if isinstance(A, np.ndarray) else np.asarray(A.toarray())
 
 
-def random_moves(p: Problem) -> Floats:
-    """What random factors do to the logarithms of the cells."""
-    return p.moves(np.random.default_rng(0).normal(size=int(p.starts[-1])))
+def random_factors(p: Problem) -> Floats:
+    """Random logarithms of factors of all levels."""
+    return np.random.default_rng(0).normal(size=int(p.starts[-1]))
 
 
 class Iterated:
-    """The Hessian of a large design as products, scaled to a diagonal of 1."""
+    """The Hessian of a large design as products, scaled to a diagonal of 1.
 
-    def __init__(
-        self, p: Problem, f: Floats, D: Floats, add: Callable[[Floats], Floats]
-    ) -> None:
+    ``D`` are the sums of the fitted cells f by level. Sums of random moves are exact if
+    sums of the mismatch are.
+    """
+
+    def __init__(self, p: Problem, f: Floats, D: Floats, *, is_exact: bool) -> None:
         self.problem = p
         self.f = f
         self.D = D
         self.root = np.where(D > 0.0, D, np.inf) ** -0.5
-        self.add = add  # values of the cells by level
+        self.is_exact = is_exact
 
-    def _approach(self, b: Floats) -> Iterator[tuple[Floats, float]]:
-        """Conjugate gradients: solutions, and the sizes of what they leave of b."""
+    def _approach(self, b: Floats) -> Iterator[tuple[Floats, float, float]]:
+        """Conjugate gradients: solutions, the sizes of what they leave of b, moves.
+
+        A move is the largest of a cell since the solution before.
+        """
         p = self.problem
-        y = np.zeros_like(b)
+        x = np.zeros_like(b)
+        move = math.inf
         direction = b
         size = float(b @ b)
-        n_products = max(LEAST_PRODUCTS, MOST_MULTIPLIED // p.level.size)
-        for _ in range(n_products):
-            yield y, math.sqrt(size)
-            x = self.root * direction
-            product = self.root * kernel.multiply_cells(
-                p.level, p.starts, self.f, x, p.threads
-            )
+        n_numbers = len(p.level) * len(self.f)
+        for _ in range(max(LEAST_PRODUCTS, MOST_MULTIPLIED // n_numbers)):
+            yield x, math.sqrt(size), move
+            of_levels = self.root * direction
+            product, most = p.multiply(self.f, of_levels)
+            product *= self.root
             curvature = float(direction @ product)
             if not curvature > 0.0:
                 break
             length = size / curvature
-            y = y + length * direction
+            move = length * most
+            x = x + length * of_levels
             b = b - length * product
             before = size
             size = float(b @ b)
             direction = b + size / before * direction
 
-    def solve(self, g: Floats, share: float, least: float = 0.0) -> Floats:
-        """A solution of H x = g that leaves a share of g, or as little as ``least``.
+    def solve(self, g: Floats, share: float) -> Floats:
+        """A solution of H x = g that leaves a share of g.
 
         Of ``share`` 0, one that leaves nothing that could move a cell.
         """
         b = self.root * g
-        enough = max((share or FINE) * float(np.linalg.norm(b)), least)
+        enough = (share or FINE) * float(np.linalg.norm(b))
         if share == 0.0 and self.size_of_move > 0.0:
             enough = SHARE_OF_MOVE * self.size_of_move
-        for y, size in self._approach(b):  # noqa: B007
+        for x, size, _ in self._approach(b):  # noqa: B007
             if size <= enough:
                 break
-        return self.root * y
+        return x
 
     @cached_property
     def size_of_move(self) -> float:
@@ -199,16 +205,23 @@ class Iterated:
         what is left. In the end all moves are found again.
         """
         p = self.problem
-        moves = random_moves(p)
+        d = random_factors(p)
+        sums = p.multiply(self.f, d)[0]
+        if self.is_exact:
+            sums = p.add_exactly(self.f * p.moves(d))
         enough = FOUND / math.sqrt(len(self.root))
-        least = next_size = math.inf
-        for y, size in self._approach(self.root * self.add(self.f * moves)):
-            if size < next_size:
+        next_size = math.inf
+        sizes = list[float]()
+        moves = list[float]()
+        for x, size, move in self._approach(self.root * sums):
+            sizes.append(size)
+            moves.append(move)
+            if move <= enough and size < next_size:
                 next_size = 0.25 * size
-                off = float(np.abs(p.moves(self.root * y) - moves).max())
-                least = min(least, size / max(off, enough))
+                off = p.multiply(self.f, x - d)[1]
                 if off <= enough:
-                    return least
+                    later = np.cumsum([off, *moves[:0:-1]])[::-1]  # to be moved
+                    return float((sizes / np.maximum(later, enough)).min())
         return 0.0
 
     def left(self, rest: Floats) -> float:
@@ -219,11 +232,13 @@ class Iterated:
         """Estimate of the error of logarithms of cells, as for few levels."""
         if self.size_of_move == 0.0:
             return math.inf
-        p = self.problem
         hidden = rounding_of_sums(longest) * self.D
-        d = self.solve(rest, LOOSE, float(np.linalg.norm(self.root * hidden)))
-        off = rest - kernel.multiply_cells(p.level, p.starts, self.f, d, p.threads)
-        return reach(d, p.starts) + self.left(np.abs(off) + hidden)
+        bound = self.left(np.abs(rest) + hidden)
+        if bound <= NEAR:
+            return bound
+        d = self.solve(rest, LOOSE)
+        off = rest - self.problem.multiply(self.f, d)[0]
+        return reach(d, self.problem.starts) + self.left(np.abs(off) + hidden)
 
     def finds_moves(self, p: Problem, f: Floats) -> bool:
         """Whether random moves of all cells f are found again from their sums."""

@@ -193,6 +193,12 @@ class Problem:
         found: tuple[Floats, Floats] = kernel.fit_cells(*where, t, self.threads)
         return found
 
+    def multiply(self, f: Floats, d: Floats) -> tuple[Floats, float]:
+        """The Hessian at fitted cells f times d, and the largest move of a cell."""
+        where = self.level, self.step, self.starts
+        found: tuple[Floats, float] = kernel.multiply_cells(*where, f, d, self.threads)
+        return found
+
     def moves(self, d: Floats) -> Floats:
         """Sums of what the levels of each cell have."""
         found: Floats = d[self.level[0]]

@@ -34,7 +34,7 @@ from a1gm._rows.sparse import read_sparse
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error, way_left
 from a1gm._solve.factors import solver_name
 from a1gm.exceptions import NotRepresentableError
-from a1gm.tensor.hessian import WEAK, Eliminated, Iterated
+from a1gm.tensor.hessian import NEAR, WEAK, Eliminated, Iterated
 from a1gm.tensor.known import n_parameters, whole_rank
 from a1gm.tensor.problem import (
     MOST_DENSE,
@@ -51,7 +51,6 @@ LONGEST_STEP = 2.0  # of the logarithm of a cell
 MOST_STEPS = 100
 SETTLED = 1e-13  # an error of cells that needs no further step
 CLEAR = 1e-11  # one by sums, which are rounded
-NEAR = 1e-9  # one where the Hessian is too large to be dense
 ALMOST = 1e-6  # a step from which on those that are no shorter end the search
 INNER = 2  # sweeps over the table of fibres for one over the bits
 PLAIN = 1e80  # sums up to this, and from its inverse on, need no other unit
@@ -74,10 +73,10 @@ class Solved:
     rank: int | None = None
     exponent: int = 0
 
-    def off_by(self, worst: float, *, is_bound: bool = True) -> Solved:
+    def off_by(self, worst: float) -> Solved:
         """The same fit with the error of its cells, by that of their logarithms."""
         error = max(cell_error(worst), self.gap)
-        return replace(self, cell_error=error, is_bound=is_bound)
+        return replace(self, cell_error=error)
 
 
 def solve(p: Problem, rank: int | None, options: FitOptions) -> Solved:
@@ -87,8 +86,9 @@ def solve(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     found = _two_groups(p, options)
     if found is None:
         rank = rank_of(p) if rank is None and p.is_small else rank
-        t, n_sweeps, _ = p.scale(options.certificate, options.max_iter)
-        found = _settled(p, t, n_sweeps, rank, options)
+        found = _scaled(p, rank, options)
+        if found.cell_error == math.inf:
+            found = _newton(p, found, rank, options)
     if not (found.gap < math.inf and np.isfinite(found.t).all()):
         raise NotRepresentableError(
             "The factors of this table lie further apart than float64 allows. Multiply "
@@ -166,10 +166,10 @@ class Step(NamedTuple):
 
 
 @np.errstate(all="ignore")  # what leaves the range proves nothing
-def _settled(
-    p: Problem, t: Floats, n_sweeps: int, rank: int | None, options: FitOptions
-) -> Solved:
-    """The fit that scaling found, if its cells are right, or Newton's."""
+def _scaled(p: Problem, rank: int | None, options: FitOptions) -> Solved:
+    """The fit that scaling finds; its error is infinite if its cells may be wrong."""
+    t, n_sweeps, _ = p.scale(options.certificate, options.max_iter)
+    solver = solver_name(n_sweeps)
     f, margins = p.fitted(t)
     gap = gap_of(margins, p.sums)
     longest = int(p.counts.max())
@@ -180,25 +180,25 @@ def _settled(
             margins = p.fitted(t)[1]
             gap = gap_of(margins, p.sums)
         else:
-            H = Iterated(p, f, margins, p.add)
+            H = Iterated(p, f, margins, is_exact=False)
         error = H.error_left(p.sums - margins, longest)
         if gap <= options.certificate and error <= (CLEAR if p.is_small else NEAR):
-            found = Solved(t, solver_name(n_sweeps), n_sweeps, gap, is_bound=p.is_small)
+            found = Solved(t, solver, n_sweeps, gap, is_bound=p.is_small)
             return found.off_by(error)
-    return _newton(p, t, n_sweeps, rank, options)
+    return Solved(t, solver, n_sweeps, gap)
 
 
-def _newton(
-    p: Problem, t: Floats, n_sweeps: int, rank: int | None, options: FitOptions
-) -> Solved:
+@np.errstate(all="ignore")
+def _newton(p: Problem, start: Solved, rank: int | None, options: FitOptions) -> Solved:
     """Take Newton's steps until neither sums nor cells are off."""
-    tol, max_iter = options.certificate, options.max_iter
-    best = Solved(t, "scaling", n_sweeps, math.inf)
+    tol = options.certificate
+    t = start.t
+    best = replace(start, gap=math.inf)
     last = math.inf
     rounding = 4.0 * (len(p.level) + 1) * ROUNDING  # of the factors, and of a product
     for n_steps in range(MOST_STEPS):
         step = _step(p, t, rank, tol)
-        n_iter = n_sweeps + n_steps
+        n_iter = start.n_iter + n_steps
         solver = solver_name(n_iter, n_steps)
         left = step.left + rounding
         new = t * np.exp(step.d / max(1.0, step.move / LONGEST_STEP))
@@ -209,7 +209,7 @@ def _newton(
                 found = Solved(new, solver, n_iter, gap).off_by(left)
         best = min(best, found, key=lambda one: (one.cell_error, one.gap))
         is_still = step.move < ALMOST and step.move >= 0.5 * last
-        if step.left <= step.settled or is_still or n_iter >= max_iter:
+        if step.left <= step.settled or is_still or n_iter >= options.max_iter:
             break
         t = new
         last = step.move
@@ -223,7 +223,7 @@ def _step(p: Problem, t: Floats, rank: int | None, tol: float) -> Step:
     if p.is_small:
         H: Eliminated | Iterated = Eliminated(p, f, margins, rank)
     else:
-        H = Iterated(p, f, margins, p.add_exactly)
+        H = Iterated(p, f, margins, is_exact=True)
     g = p.gradient(t)
     share = 0.0 if gap <= tol else max(min(0.1, math.sqrt(gap)), 0.1 * tol / gap)
     d = H.solve(g, share)
@@ -233,7 +233,7 @@ def _step(p: Problem, t: Floats, rank: int | None, tol: float) -> Step:
     if gap <= tol and not H.finds_moves(p, f):
         settled = math.inf
     elif gap <= tol:
-        rest = g - kernel.multiply_cells(p.level, p.starts, f, d, p.threads)
+        rest = g - p.multiply(f, d)[0]
         left = way_left(move, len(d)) - move + H.left(rest)
     return Step(d, gap, move, left, settled)
 
@@ -267,10 +267,9 @@ def fit_array(
     elif is_rank_1:
         solved = _of_bits(_Bits(cells), rank, options)
     else:
-        t, n_sweeps, _ = _fibres(cells, levels).scale(
-            options.certificate, options.max_iter
-        )
-        solved = _settled(cells.problem(levels), t, n_sweeps, rank, options)
+        solved = _scaled(_fibres(cells, levels), rank, options)
+        if solved.cell_error == math.inf:
+            solved = _newton(cells.problem(levels), solved, rank, options)
     if solved is None or solved.cell_error > CELLS_RIGHT:
         return None
     return replace(solved, rank=rank)

@@ -1,6 +1,7 @@
 #include "cells/cells.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -52,6 +53,18 @@ void add_listed(const int32_t* level, const double* x, int64_t n, double* sums) 
   }
 }
 
+// Adds the cells x of the fibre c to the sums of groups from `first` to `last`.
+void add_fibre(const Cells& cells, int64_t c, const double* x, int first, int last,
+               double* sums) {
+  const int64_t n = cells.length;
+  for (int g = first; g < last; ++g) {
+    double* const to = sums + cells.of(g)[c];
+    if (cells.step[g] == 0) *to += quick_sum(x, n);
+#pragma omp simd
+    for (int64_t k = 0; k < n * cells.step[g]; ++k) to[k] += x[k];
+  }
+}
+
 }  // namespace
 
 void fit_cells(const Cells& cells, const double* t, int one, double* f, double* sums,
@@ -80,12 +93,7 @@ void fit_cells(const Cells& cells, const double* t, int one, double* f, double* 
 #pragma omp simd
       for (int64_t k = 0; k < n; ++k) x[k] *= y[k];
     }
-    for (int g = first; g < last; ++g) {
-      double* const to = own + cells.of(g)[c];
-      if (cells.step[g] == 0) *to += quick_sum(x, n);
-#pragma omp simd
-      for (int64_t k = 0; k < n * cells.step[g]; ++k) to[k] += x[k];
-    }
+    add_fibre(cells, c, x, first, last, own);
   };
   const auto work = [&](int64_t c, int64_t stop, double* own) {
     const std::unique_ptr<double[]> room(new double[std::max(n, kStep)]);
@@ -127,16 +135,50 @@ int64_t scale_cells(Cells cells, const double* sums, double* t, double* margins,
   return sweep;
 }
 
-void multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
-                    int n_threads) {
-  add_up(cells, cells.n_levels(), n_threads, y, [&](int64_t c, int64_t end, double* own) {
-    for (; c < end; ++c) {
+double multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
+                      int n_threads) {
+  const int64_t n = cells.length;
+  std::atomic<double> most{0.0};
+  const auto list = [&](int64_t c, int64_t stop, double* own) {
+    double largest = 0.0;
+    for (; c < stop; ++c) {
       double sum = 0.0;
       for (int g = 0; g < cells.n_groups; ++g) sum += x[cells.of(g)[c]];
+      largest = std::max(largest, std::abs(sum));
       sum *= f[c];
       for (int g = 0; g < cells.n_groups; ++g) own[cells.of(g)[c]] += sum;
     }
+    return largest;
+  };
+  const auto fibre = [&](int64_t c, double* sums, double* own) {
+    double across = 0.0, largest = 0.0;
+    for (int g = 0; g < cells.n_groups; ++g)
+      if (cells.step[g] == 0) across += x[cells.of(g)[c]];
+    std::fill_n(sums, n, across);
+    for (int g = 0; g < cells.n_groups; ++g) {
+      const double* along = x + cells.of(g)[c];
+#pragma omp simd
+      for (int64_t k = 0; k < n * cells.step[g]; ++k) sums[k] += along[k];
+    }
+#pragma omp simd reduction(max : largest)
+    for (int64_t k = 0; k < n; ++k) {
+      const double size = f[c * n + k] > 0.0 ? std::abs(sums[k]) : 0.0;
+      largest = largest < size ? size : largest;
+      sums[k] *= f[c * n + k];
+    }
+    add_fibre(cells, c, sums, 0, cells.n_groups, own);
+    return largest;
+  };
+  add_up(cells, cells.n_levels(), n_threads, y, [&](int64_t c, int64_t stop, double* own) {
+    double largest = cells.step ? 0.0 : list(c, stop, own);
+    std::vector<double> sums(static_cast<size_t>(cells.step ? n : 0));
+    for (; cells.step && c < stop; ++c)
+      largest = std::max(largest, fibre(c, sums.data(), own));
+    double before = most.load();
+    while (before < largest && !most.compare_exchange_weak(before, largest)) {
+    }
   });
+  return most;
 }
 
 }  // namespace a1gm

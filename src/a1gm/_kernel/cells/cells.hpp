@@ -32,8 +32,9 @@ void fit_cells(const Cells& cells, const double* t, int one, double* f, double* 
 int64_t scale_cells(Cells cells, const double* sums, double* t, double* margins,
                     double tol, int64_t max_sweeps, int64_t patience, int n_threads);
 
-// A' (f * (A x)) for the design A: a product with the Hessian.
-void multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
-                    int n_threads);
+// A' (f * (A x)) for the design A: a product with the Hessian. Returns the largest size
+// of A x, in a fibre of those cells that have f > 0.
+double multiply_cells(const Cells& cells, const double* f, const double* x, double* y,
+                      int n_threads);
 
 }  // namespace a1gm

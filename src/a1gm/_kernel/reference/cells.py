@@ -35,10 +35,17 @@ def fit_cells(
 
 
 def multiply_cells(
-    level: SmallInts, starts: Ints, f: Floats, x: Floats, n_threads: int
-) -> Floats:
-    """Return the product of x with the Hessian."""
-    return _sums(level, starts, f * x[level].sum(axis=0))
+    level: SmallInts,
+    step: Ints | None,
+    starts: Ints,
+    f: Floats,
+    x: Floats,
+    n_threads: int,
+) -> tuple[Floats, float]:
+    """Return the product of x with the Hessian, and the largest move of a cell."""
+    moves = x[_of_cells(level, step, f)].sum(axis=0)
+    sizes = np.abs(moves if step is None else moves[f > 0.0])
+    return _sums(_of_cells(level, step, f), starts, f * moves), float(sizes.max())
 
 
 def scale_cells(
