@@ -22,9 +22,12 @@ TARGET = os.environ.get("A1GM_TARGET", "")
 
 
 def has_compiler() -> bool:
-    """Whether CMake will find a C++ compiler, or none was tried in its place."""
-    is_tried = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
-    if "CXX" in os.environ or not is_tried:
+    """Whether CMake finds a C++ compiler; True also where that of PyPI is not tried."""
+    may_use_pypi = sys.platform == "linux" and platform.machine() in {
+        "x86_64",
+        "aarch64",
+    }
+    if "CXX" in os.environ or not may_use_pypi:
         return True
     of_python = shlex.split(sysconfig.get_config_var("CXX") or "c++")[0]
     return any(map(shutil.which, (of_python, "c++", "g++", "clang++")))
