@@ -186,7 +186,7 @@ def test_numbers_kept_between_the_passes_change_nothing(
 ) -> None:
     """None, some or all of them."""
     monkeypatch.setattr(table_module, "MOST_CELLS_KEPT", cells)
-    X = gamma_table(900, 4)
+    X = gamma_table(900, 4) * [1.0, 2.0, 4.0, 8.0]
     write(X, tmp_path / "t.csv")
     a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", batch_rows=100)
     filled = read_table(tmp_path / "o.csv")

@@ -21,6 +21,7 @@ from a1gm.exceptions import (
     ConvergenceWarning,
     EmptyLineWarning,
     NegativeValuesError,
+    NotRepresentableError,
     ParameterError,
     WeightsError,
 )
@@ -292,10 +293,12 @@ def test_a_fallback_and_columns_without_any_cell():
         np.testing.assert_array_equal(model.transform(row)[0], kept[:1])
 
 
-def test_a_fallback_of_tables_near_the_largest_float():
-    X = np.full((100, 2), 3e306)  # the sums of the columns are no floats
+def test_a_fallback_of_tables_near_the_largest_sum():
+    X = np.full((10, 2), 3e138)
     model = RankOneImputer(fallback="column").fit(X)
-    np.testing.assert_allclose(model.fallback_, [3e306, 3e306], rtol=1e-12)
+    np.testing.assert_allclose(model.fallback_, [3e138, 3e138], rtol=1e-12)
+    with pytest.raises(NotRepresentableError, match="above 1e\\+140"):
+        RankOneImputer(fallback="column").fit(10.0 * X)
 
 
 @pytest.mark.parametrize(
