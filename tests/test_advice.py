@@ -87,7 +87,7 @@ def test_options_that_files_name_exist_in_the_library_and_in_the_command():
     paths = [*(source / "_rows").rglob("*.py"), *(source / "_write").rglob("*.py")]
     text = "".join(path.read_text() for path in paths)
     named = set(re.findall(r"\bOption\(['\"](\w+)['\"]", text)) - {"keys", "value"}
-    assert {"id", "columns", "exclude", "missing", "skip_bad", "sheet"} <= named
+    assert {"id", "columns", "exclude", "missing", "sheet"} <= named
     takes = {*inspect.signature(a1gm.impute_file).parameters, "by", "duplicates"}
     takes |= {*inspect.signature(a1gm.fit_file).parameters}
     assert named <= takes

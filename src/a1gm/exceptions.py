@@ -283,9 +283,7 @@ class DataHintWarning(A1gmWarning):
 
 
 class SkippedWarning(A1gmWarning):
-    """Files or tables were left out; ``is_broken`` if files cannot be read."""
-
-    is_broken: bool = False
+    """Files or tables were left out."""
 
 
 class SlowKernelWarning(A1gmWarning):

@@ -79,7 +79,6 @@ def fit_file(
     encoding: str = "utf-8",
     sheet: str | None = None,
     header: bool = True,
-    skip_bad: bool = False,
     batch_rows: int | None = None,
     negatives: Negatives = "raise",
     tol: float | None = None,
@@ -137,9 +136,6 @@ def fit_file(
     header : bool, default=True
         Whether the first line of text or of a sheet has the names of the columns.
         Without it they are called ``column_1``, ``column_2``, ...
-    skip_bad : bool, default=False
-        Whether to go on without files that cannot be read, among several; a
-        ``SkippedWarning`` names them.
     batch_rows : int, optional
         The most rows read at once. Default: pieces of a few megabytes.
     negatives : {"raise", "allow"}, default="raise"
@@ -184,7 +180,7 @@ def fit_file(
     array([ 6., 12.])
     """
     text = delimiter, decimal, thousands, encoding, sheet, header
-    reading = TableOptions(columns, exclude, id, missing, *text, skip_bad, batch_rows)
+    reading = TableOptions(columns, exclude, id, missing, *text, batch_rows)
     how = tol, max_iter, n_threads, progress
     fitting = FitOptions(negatives, on_undetermined, *how)
     weighting = weights_or_exposure(weights, exposure)
@@ -209,7 +205,7 @@ def fit_files(
         return fit_rows(rows, options, policy=_policy(files))
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
-            if first_row == 0:  # again, when the columns are known better
+            if first_row == 0:
                 gathered = Accumulator(
                     len(piece.names),
                     scatter=uncertainty,
@@ -523,7 +519,7 @@ def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> Tabl
     """Take the files that were fitted, or open others for the same columns, by name."""
     own = files_of(fit)
     if own is not None and options in (TableOptions(), own.options):
-        fitted = *own.paths, *own.empty, *own.broken
+        fitted = *own.paths, *own.empty
         real, again = ({Path(p).resolve() for p in x} for x in (fitted, found.paths))
         if real == again:
             own.check_unchanged()

@@ -114,13 +114,9 @@ def _parameter(option: Field[Any]) -> inspect.Parameter:
 
 def _run(body: Callable[[], None], options: Options) -> None:
     """Run a command; end the process with a message and an exit code if it fails."""
-    unreadable: list[str] = []
 
     def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
         text, kind = warning.render(command_style), type(warning).__name__
-        if getattr(warning, "is_broken", False):
-            unreadable.append(text)  # shown at the end, as an error
-            return
         is_note = kind == "SkippedWarning" or getattr(warning, "is_inferred", False)
         options.echo(text, "note" if is_note else "warning", kind=kind)
 
@@ -132,8 +128,6 @@ def _run(body: Callable[[], None], options: Options) -> None:
             _set_up_pyarrow(options)
             body()
             sys.stdout.flush()
-        if unreadable:
-            _stop(1, unreadable[0], options, kind="SkippedWarning")
     except KeyboardInterrupt as stopped:
         notes = getattr(stopped, "__notes__", ["nothing was written."])
         _stop(130, f"interrupted; {' '.join(notes)}", options)

@@ -166,9 +166,6 @@ class Options:
         "The sheet of a spreadsheet. Default: the only one with cells.", metavar="NAME"
     )
     header: bool = _option("Whether the first line names the columns.", True)
-    skip_bad: bool = _option(
-        "Skip files that cannot be read, among several; exit 1 at the end.", False
-    )
     strict: bool = _option(
         "Exit 1 if the data do not determine some cells; write nothing.", False
     )

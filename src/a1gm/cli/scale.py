@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from a1gm._rows.files.table import TableFiles
 
 
-@command(*LONG_OPTIONS, "weights", "exposure", "skip_bad", "negatives", "strict")
+@command(*LONG_OPTIONS, "weights", "exposure", "negatives", "strict")
 def scale(
     file: TableArgument,
     row_totals: RowTotalsOption = None,

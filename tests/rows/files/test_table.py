@@ -112,14 +112,12 @@ def test_parts_are_one_table(parts, given):
         "glob": f"{root}/*/*.parquet",
         "files": sorted(root.glob("*/*.parquet")),
     }[given]
-    with pytest.raises(FileFormatError, match="skip_bad=True goes on without the file"):
+    with pytest.raises(FileFormatError, match=r"part-1\.parquet is damaged"):
         a1gm.fit_file(what)
-    with pytest.warns(SkippedWarning) as caught:
-        fit = a1gm.fit_file(what, skip_bad=True, on_undetermined="ignore")
-    broken, empty = [warning.message for warning in caught]
-    assert (broken.is_broken, empty.is_broken) == (True, False)
-    assert "part-1.parquet is damaged" in str(broken)
-    assert "2 files have no rows" in str(empty)
+    (root / "year=2001" / "part-1.parquet").unlink()
+    what = sorted(root.glob("*/*.parquet")) if given == "files" else what
+    with pytest.warns(SkippedWarning, match="2 files have no rows"):
+        fit = a1gm.fit_file(what, on_undetermined="ignore")
     whole = a1gm.fit(X, on_undetermined="ignore")
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
 
@@ -127,24 +125,17 @@ def test_parts_are_one_table(parts, given):
 def test_filled_parts_keep_their_places(parts, tmp_path):
     root, X = parts
     out = tmp_path / "out"
-    with pytest.warns(SkippedWarning) as caught:
-        a1gm.impute_file(root, out, skip_bad=True, on_undetermined="ignore")
-    assert "1 is not a table (README.txt)" in str(caught[1].message)
+    with pytest.raises(FileFormatError, match=r"part-1\.parquet is damaged"):
+        a1gm.impute_file(root, out, on_undetermined="ignore")
+    assert not out.exists()
+    (root / "year=2001" / "part-1.parquet").unlink()
+    with pytest.warns(SkippedWarning, match=r"1 is not a table \(README\.txt\)"):
+        a1gm.impute_file(root, out, on_undetermined="ignore")
     filled = sorted(out.glob("year=*/*.parquet"))
     assert len(filled) == 9
     found = np.vstack([pq.ParquetFile(p).read().to_pandas().values for p in filled])
     whole = a1gm.impute(X, on_undetermined="ignore")
     np.testing.assert_allclose(found, whole, rtol=1e-9)
-
-
-def test_a_part_that_breaks_in_its_middle_is_not_counted_in_part(tmp_path):
-    good, bad = tmp_path / "a.csv", tmp_path / "b.csv"
-    good.write_text("x,y\n5,2\n3,\n")
-    rows = "5,2\n3,\n" * 400_000  # several pieces, then a row of another length
-    bad.write_text("x,y\n" + rows + "1,2,3\n")
-    with pytest.warns(SkippedWarning, match="b.csv, line 800002: 3 cells"):
-        fit = a1gm.fit_file([bad, good], skip_bad=True)
-    assert fit.shape == (2, 2)
 
 
 def test_files_without_a_table_are_not_read(tmp_path):
@@ -208,11 +199,7 @@ def test_text_in_a_column_of_a_later_file_is_a_bad_cell(tmp_path, columns):
     words = str(caught.value)
     assert "b.csv, line 2, column 's': 'x' is not a number" in words
     assert "pass missing=['x']" in words
-    assert "skip_bad=True goes on without the file." in words
     assert a1gm.fit_file([first, later], columns=columns, missing=["x"]).shape[1] == 3
-    with pytest.warns(SkippedWarning, match="line 2, column 's'"):
-        fit = a1gm.fit_file([first, later], columns=columns, skip_bad=True)
-    np.testing.assert_array_equal(fit.row_factor, a1gm.fit_file(first).row_factor)
 
 
 def test_shares_of_missing_cells_are_those_of_the_bands(tmp_path):
@@ -256,17 +243,6 @@ def test_reading_ahead_stops_with_the_reader():
     assert next(stream) == 1
     with pytest.raises(OSError, match="gone"):
         next(stream)
-
-
-def test_the_odd_file_may_not_be_the_first_one(tmp_path):
-    odd, *others = (tmp_path / f"{name}.csv" for name in "abcd")
-    odd.write_text("u,v\n1,2\n")
-    for path in others:
-        path.write_text("x,y\n1,2\n2,\n")
-    with pytest.raises(LabelError, match=r"a\.csv, the first file, has other.*3 of 4"):
-        a1gm.fit_file([odd, *others], skip_bad=True)
-    with pytest.warns(SkippedWarning, match="1 file was left out"):
-        assert a1gm.fit_file([*others, odd], skip_bad=True).shape == (6, 2)
 
 
 def test_a_negative_cell_may_be_in_a_column_that_is_not_data(tmp_path):

@@ -68,7 +68,6 @@ class TableOptions:
     encoding: str = "utf-8"
     sheet: str | None = None
     header: bool = True
-    skip_bad: bool = False
     batch_rows: int | None = None
 
     def __post_init__(self) -> None:

@@ -49,7 +49,6 @@ from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import LazyLabels, check_there, plain_text
 from a1gm._rows.rows import Readable, Rows, table_of
 from a1gm.exceptions import (
-    A1gmError,
     A1gmWarning,
     DataHintWarning,
     FileFormatError,
@@ -165,7 +164,6 @@ class TableFiles(Readable):
         self.n_rows: int | None = None  # of all files; None before a pass has ended
         self.counts: ColumnCounts | None = None  # the same
         self.empty: list[str] = []  # files left out: without rows
-        self.broken: dict[str, A1gmError] = {}  # and unreadable, with the errors
         self.warned: list[A1gmWarning] = []  # in the first pass
         self._is_keeping = are_read_twice  # filled after the first pass
         self._kept: dict[tuple[int, int], Floats] = {}
@@ -176,7 +174,7 @@ class TableFiles(Readable):
         options, twice = replace(self.options, **columns), self._is_keeping
         other = TableFiles(self.found, options, reason=reason, are_read_twice=twice)
         other.sources = self.sources[:1]
-        other.empty, other.broken = self.empty, self.broken
+        other.empty = self.empty
         return other
 
     # ------------------------------------------------------------ what they hold
@@ -188,7 +186,7 @@ class TableFiles(Readable):
                 self._open(0)
             except FileFormatError as error:
                 if not self._leave_out(0, error):
-                    raise self._with_advice(error) from error
+                    raise
         return self.sources[0]
 
     @property
@@ -227,11 +225,10 @@ class TableFiles(Readable):
     ) -> Generator[tuple[int, Piece]]:
         """Read all files: yield (first row in the table, some rows of a file).
 
-        The first pass settles the columns and counts their missing cells. Where a file
-        is left out after some of its rows were read, it starts over: a piece with row 0
-        comes again, and what came before is to be forgotten. ``all_columns`` reads the
-        columns that are not part of the table as well. ``progress`` is called after
-        each piece with the rows done so far and the fraction of the files read.
+        The first pass settles the columns and counts their missing cells.
+        ``all_columns`` reads the columns that are not part of the table as well.
+        ``progress`` is called after each piece with the rows done so far and the
+        fraction of the files read.
         """
         counts: ColumnCounts | None = None
         head: Piece | None = None
@@ -249,11 +246,9 @@ class TableFiles(Readable):
                         rows += len(piece.values)
                         if counts is not None and self.counts is None:
                             counts.add(piece.values)
-            except (FileFormatError, LabelError, NotNumericError) as error:
+            except FileFormatError as error:
                 if self.counts is not None or not self._leave_out(at, error):
-                    raise self._with_advice(error) from error
-                if rows:  # some of its rows have been counted: once more
-                    at = done = 0
+                    raise
                 continue
             done, at = done + rows, at + 1
         if self.counts is None:
@@ -544,38 +539,13 @@ class TableFiles(Readable):
             self.sources.append(reader(file, self.options))
         return self.sources[at]
 
-    def _with_advice(self, error: A1gmError) -> A1gmError:
-        """Return the error of one of several files with the option to go on."""
-        is_last = len(self.paths) == 1 or self.counts is not None
-        advice = Option("skip_bad", True)
-        if is_last or type(error) is not FileFormatError or advice in error.advice:
-            return error
-        return error.advised(error.advice, advice, " goes on without the file.")
-
-    def _leave_out(self, at: int, error: A1gmError) -> bool:
-        """Go on without a file that is empty or may be skipped, among several."""
-        is_empty = getattr(error, "is_empty", False)
-        if len(self.paths) == 1 or not (is_empty or self.options.skip_bad):
+    def _leave_out(self, at: int, error: FileFormatError) -> bool:
+        """Go on without a file that is empty, among several."""
+        if len(self.paths) == 1 or not getattr(error, "is_empty", False):
             return False
-        path = self.paths.pop(at)
-        if is_empty:
-            self.empty.append(path)
-        else:
-            self.broken[path] = error
-            self._check_majority()
+        self.empty.append(self.paths.pop(at))
         del self.sources[at:]
         return True
-
-    def _check_majority(self) -> None:
-        """Raise if the first file is the odd one: most have other columns."""
-        n = sum(isinstance(error, LabelError) for error in self.broken.values())
-        if n > len(self.paths):
-            raise LabelError(
-                f"{self.first.file.name}, the first file, has other columns than most: "
-                f"at least {n} of {len(self.paths) + len(self.broken)} files would be "
-                "left out. "
-                "Leave it out, or name another file first."
-            )
 
     def _check_columns(self, source: Source) -> None:
         name, own = source.file.name, set(source.names)
@@ -629,11 +599,6 @@ class TableFiles(Readable):
         return columns | dict(zip(self.names, head.values[:rows].T, strict=True))
 
     def _left_out_files(self) -> Iterator[SkippedWarning]:
-        if self.broken:
-            files = counted(len(self.broken), "file was", "files were")
-            why = [(" ", error.all_parts) for error in self.broken.values()]
-            n = len(self.broken)
-            yield SkippedWarning(f"{files} left out:", why, count=n, is_broken=True)
         words, others = [], self.found.not_tables
         for names, one, many in (
             (self.empty, "file has no rows", "files have no rows"),
