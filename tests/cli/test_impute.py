@@ -25,7 +25,7 @@ def test_digits_are_those_of_the_bounds_too(tmp_path, options):
     wide = "shop,jan,feb,mar\na,3,6,9\nb,5,8,\nc,2,,7\n"
     long = "shop,month,n\na,1,3\na,2,6\na,3,9\nb,1,5\nb,2,8\nc,1,2\nc,3,7\n"
     path.write_text(long if options else wide)
-    done = run("impute", path, "-o", "-", "--interval", 0.9, "--digits", 1, *options)
+    done = run("impute", path, "-o", "-", "--interval", 0.9, "--round", 1, *options)
     numbers = re.findall(r"\d+\.(\d+)", done.stdout)
     assert len(numbers) >= 5
     assert {len(number) for number in numbers} == {1}
@@ -64,7 +64,7 @@ def test_what_cannot_be_known_stays_missing(csv, tmp_path):
 
 def test_a_saved_model_fills_other_files(sales, csv, tmp_path):
     run("fit", sales, "-o", tmp_path / "results", "-q")
-    options = "--model", tmp_path / "results" / "model.a1gm", "--digits", 6
+    options = "--model", tmp_path / "results" / "model.a1gm", "--round", 6
     new = csv("mar,name,jan,feb\n,E,50,\n6,F,,4\n")
     found = run("impute", new, "-o", "-", *options).stdout
     assert found == "mar,name,jan,feb\n150,E,50,100\n6,F,2,4\n"
@@ -80,7 +80,7 @@ def test_a_saved_model_fills_other_files(sales, csv, tmp_path):
 def test_a_saved_model_gives_the_intervals_of_its_own_table(csv, tmp_path):
     path = csv("a,b,c\n3,6,\n5,8,14\n2,,7\n4,9,11\n")
     run("fit", path, "-o", tmp_path / "fit")
-    how = path, "-o", "-", "--interval", "0.9", "--digits", 6
+    how = path, "-o", "-", "--interval", "0.9", "--round", 6
     new = run("impute", *how).stdout
     assert run("impute", *how, "--model", tmp_path / "fit/model.a1gm").stdout == new
 
@@ -94,13 +94,12 @@ def test_what_is_refused_before_anything_is_written(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("digits", [-1, 400])
+@pytest.mark.parametrize("digits", [-1, 400, "some", "2.0", ""])
 def test_digits_that_are_none(tmp_path, digits):
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n3,\n4,8.5\n")
-    assert (
-        "--digits" in run("impute", path, "-o", "-", "--digits", digits, code=2).stderr
-    )
+    done = run("impute", path, "-o", "-", "--round", digits, code=2)
+    assert "--round takes none, auto or a number of digits" in done.stderr
 
 
 def test_cells_that_a_model_leaves_are_counted_once(csv, tmp_path):

@@ -158,7 +158,7 @@ def test_a_bad_value_stops_its_own_group_only(csv, tmp_path):
         ),
         (
             TEXT,
-            "--long shop,month,sales --only-filled --digits 1",
+            "--long shop,month,sales --only-filled --round 1",
             ["B,feb,10.2,z", "C,jan,3.9,"],
         ),
         (

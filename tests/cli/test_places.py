@@ -24,7 +24,7 @@ from a1gm.exceptions import OutputError
     ],
 )
 def test_accepted_text_tables(name, options, expected, tmp_path):
-    run("impute", CSV / name, "-o", tmp_path / "out.csv", *options, "--digits", 6)
+    run("impute", CSV / name, "-o", tmp_path / "out.csv", *options, "--round", 6)
     assert (tmp_path / "out.csv").read_bytes() == expected
 
 

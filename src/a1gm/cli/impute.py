@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,7 +16,6 @@ from a1gm.cli.options import (
     RowTotalsOption,
     TableArgument,
     UsageError,
-    one_of,
     progress_bar,
 )
 from a1gm.cli.tables import (
@@ -31,6 +30,10 @@ from a1gm.cli.tables import (
     weighting_of,
 )
 
+if TYPE_CHECKING:
+    from a1gm._fit.fill import Rounding
+
+MOST_DIGITS = 17  # that a float64 has
 NOT_DETERMINED = "the data do not determine a value."
 
 
@@ -61,17 +64,12 @@ def impute(
             "intervals at this level, such as 0.95.",
         ),
     ] = None,
-    digits: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=17, help="Digits after the point of filled cells."
-        ),
-    ] = None,
     round: Annotated[
         str,
         typer.Option(
-            help="'auto' fills whole numbers in columns of whole numbers.",
-            **one_of("none", "auto"),
+            metavar="none|auto|N",
+            help="Digits after the point of filled cells; 'auto' fills whole numbers "
+            "in columns of whole numbers.",
         ),
     ] = "none",
     model: Annotated[
@@ -112,8 +110,6 @@ def impute(
     is_long = options.long is not None
     if interval is not None:
         check_level(interval, Option("interval"))
-    if round == "auto" and digits is not None:
-        raise UsageError("--round auto and --digits contradict each other; drop one.")
     check_stdout(out, options)
     if is_long and model is not None:
         raise UsageError(f"--long and --model cannot be combined. {PREDICT}")
@@ -122,10 +118,10 @@ def impute(
         raise UsageError("--long and totals cannot be combined; drop one.")
     if not is_long:
         check_needs_long(options, only_filled=only_filled)
-    rounding: Any = "auto" if round == "auto" else digits
+    rounding = _rounding_of(round)
     if is_database(file):
         of_files: dict[str, Any] = {"mark": mark, "interval": interval}
-        of_files |= {"digits": digits is not None, "round": round == "auto"}
+        of_files |= {"round": rounding is not None}
         of_files |= {"row_totals": row_totals, "col_totals": col_totals}
         with DatabaseTable.open(file, options, **of_files) as table:
             _impute_there(table, out, model, options)
@@ -162,6 +158,17 @@ def _impute_there(
         _finish(done, out, {"n_rows": fit.shape[0]}, options, "cell")
     else:  # nobody counts the holes of other tables
         options.finish({"out": out}, f"Wrote {shown(out)}.")
+
+
+def _rounding_of(text: str) -> Rounding:
+    if text in ("none", "auto"):
+        return None if text == "none" else "auto"
+    if text.isdecimal() and int(text) <= MOST_DIGITS:
+        return int(text)
+    raise UsageError(
+        f"--round takes none, auto or a number of digits up to {MOST_DIGITS}, and not "
+        f"{text!r}."
+    )
 
 
 class _Filled(NamedTuple):
