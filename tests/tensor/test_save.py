@@ -87,7 +87,6 @@ def test_weights_of_missing_cells_that_mean_nothing_are_no_fault(tmp_path):
         ("options.tol", -1.0),
         ("solved.gap", "none"),
         ("solved.rank", -1),
-        ("solved.exponent", 0.5),
         ("labels", [["a"], None, None]),
     ],
 )

@@ -114,8 +114,6 @@ class Problem:
     level: SmallInts
     starts: Ints
     n_threads: int | None = None
-    exponent: int = 0  # of two, of the factors' unit
-    unit: int = 0  # of s, as a power of two
     step: Ints | None = None  # of levels along the fibres of an array, 0 or 1 by group
 
     @classmethod

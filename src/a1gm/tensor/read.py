@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import LARGEST, LEAST, check_range
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._base.words import listed
 from a1gm._fit.frames import of_cells
@@ -25,12 +25,10 @@ from a1gm.exceptions import (
     DataError,
     LabelError,
     NotNumericError,
-    NotRepresentableError,
     ParameterError,
 )
 from a1gm.tensor.problem import MOST_MODES, Levels, Margin, Problem, row_keys
 
-FAR = 300  # power of two of numbers up to which they are not rescaled
 LARGE = 1 << 12  # cells of an array from which on they are listed only if needed
 
 
@@ -134,34 +132,23 @@ class Cells:
         )
 
     def problem(self, levels: Sequence[Levels]) -> Problem:
-        """Their problem, in units that are far from the ends of float64."""
-        s, exponent = _scaled(self.values)
-        v, unit = self.weights, exponent
+        """Their problem; raises where cells, weights or sums are out of range."""
+        s = self.values
+        v = self.weights
+        cell = self._name_at
         if v is not None:
-            v, of_weights = _scaled(v)
-            if self.exposed:
-                exponent -= of_weights
-            else:
-                s, unit = s * v, unit + of_weights
-        lost = (s == 0.0) & (self.values > 0.0)
-        if v is not None:
-            lost |= v == 0.0
-        if lost.any():
-            first = self.name_of([k[lost][0] for k in self.index])
-            raise NotRepresentableError(
-                f"{first}, or its weight, is so much smaller than the largest ones "
-                "that float64 cannot hold both in one sum. Multiply levels by powers "
-                "of ten that bring them closer together."
-            )
-        how = {"n_threads": self.n_threads, "exponent": exponent, "unit": unit}
-        return Problem.of(levels, self.index, s=s, v=v, **how)
+            check_range(v, cell)
+            s = s if self.exposed else s * v
+            # A product below the smallest float64 would count as an observed zero.
+            check_range(np.where((s < LEAST) & (self.values > 0.0), LEAST, 0.0), cell)
+        check_range(np.where(s > LARGEST, s, 0.0), cell)
+        p = Problem.of(levels, self.index, s=s, v=v, n_threads=self.n_threads)
+        check_range(p.sums, lambda at: cell((p.level == at).any(axis=0).argmax()))
+        return p
 
-
-def _scaled(x: Floats) -> tuple[Floats, int]:
-    """Numbers whose sums are far from the ends of float64, and their power of two."""
-    exponent = math.frexp(float(x.max(initial=0.0)))[1]
-    exponent = exponent if abs(exponent) > FAR else 0
-    return np.ldexp(x, -exponent), exponent
+    def _name_at(self, at: Any) -> str:
+        """Name an observed cell by its number."""
+        return self.name_of([k[at] for k in self.index])
 
 
 # --------------------------------------------------------------------------- any table
@@ -188,7 +175,9 @@ def read_cells(
         no_labels = (None,) * len(shape)
         cells = Cells(None, x, shape, modes, no_labels, n_threads=n_threads)
         with suppress(DataError):  # the list names the cell
-            if cells.fibres.col_sums.any():
+            sums = cells.fibres.col_sums
+            check_range(sums, str)
+            if sums.any():
                 return cells
     if index is None:
         index = tuple(k.ravel() for k in np.indices(shape))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.checks import is_array, is_count, need
-from a1gm._base.float_range import as_float32, check_cells, product
+from a1gm._base.float_range import as_float32, check_cells
 from a1gm._base.types import AnyArray, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.words import counted
 from a1gm._fit.certified import Certified
@@ -126,7 +126,8 @@ class TensorFit(Certified, Kept):
         """
         first, *others = np.split(self._found.t, self._starts[1:-1])
         totals = [t.sum() for t in others]
-        values = [product(first, *totals, exponent=self._found.exponent)]
+        with np.errstate(over="ignore"):
+            values = [reduce(np.multiply, totals, first)]
         check_cells(values[0])
         for t, total in zip(others, totals, strict=True):
             values.append(t / total if total > 0.0 else np.full(len(t), 1.0 / len(t)))
@@ -193,7 +194,8 @@ class TensorFit(Certified, Kept):
         if self._cells.exposed or exposure is not None:
             exposure = self._exposure_at(index, exposure)
             factors.append(exposure)
-        found = product(*factors, exponent=self._found.exponent)
+        with np.errstate(all="ignore"):
+            found: Floats = reduce(np.multiply, factors)
         if not self._is_whole:
             decided(found, self._known.fates(levels))
         if exposure is not None:
@@ -472,9 +474,8 @@ class TensorFit(Certified, Kept):
         levels = tuple(own.where(cells.index) for own in every)
         check_numbers(solved.t, sum(own.size for own in levels), "t")
         check_solution(solved)
-        error, rank, exponent = solved.cell_error, solved.rank, solved.exponent
+        error, rank = solved.cell_error, solved.rank
         _need(not np.isnan(solved.t).any(), "t")
-        _need(type(exponent) is int and abs(exponent) < 1 << 12, "exponent")
         _need(type(error) is float and error >= 0.0, "cell_error")
         _need(type(solved.is_bound) is bool, "is_bound")
         _need(rank is None or is_count(rank), "rank")

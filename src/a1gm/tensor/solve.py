@@ -53,15 +53,13 @@ SETTLED = 1e-13  # an error of cells that needs no further step
 CLEAR = 1e-11  # one by sums, which are rounded
 ALMOST = 1e-6  # a step from which on those that are no shorter end the search
 INNER = 2  # sweeps over the table of fibres for one over the bits
-PLAIN = 1e80  # sums up to this, and from its inverse on, need no other unit
 
 
 @dataclass(frozen=True)
 class Solved:
     """Factors of all levels, and how they were found.
 
-    ``rank`` is that of the design where positive cells are known to decide all others;
-    the factors are in units of 2 to the power of ``exponent``.
+    ``rank`` is that of the design where positive cells are known to decide all others.
     """
 
     t: Floats
@@ -71,7 +69,6 @@ class Solved:
     cell_error: float = math.inf
     is_bound: bool = True  # not an estimate
     rank: int | None = None
-    exponent: int = 0
 
     def off_by(self, worst: float) -> Solved:
         """The same fit with the error of its cells, by that of their logarithms."""
@@ -94,7 +91,7 @@ def solve(p: Problem, rank: int | None, options: FitOptions) -> Solved:
             "The factors of this table lie further apart than float64 allows. Multiply "
             "levels by powers of ten that bring its cells closer together."
         )
-    return replace(found, exponent=p.exponent)
+    return found
 
 
 def rank_of(p: Problem) -> int:
@@ -277,8 +274,6 @@ def fit_array(
 
 def _of_bits(p: _Bits, rank: int, options: FitOptions) -> Solved | None:
     """The optimum of rank 1, if scaling finds it and no cut is weak."""
-    if not (p.sums.min() > 1.0 / PLAIN and p.sums.max() < PLAIN):
-        return None
     t, n_sweeps, margins = p.scale(options.certificate, options.max_iter)
     gap = gap_of(margins, p.sums)
     E = Eliminated(p, p.found, margins, rank)

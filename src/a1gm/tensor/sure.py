@@ -16,7 +16,6 @@ from a1gm._fit.place import FINITE
 from a1gm._fit.sure.arguments import Dispersion, Which, check_dispersion, check_totals
 from a1gm._fit.sure.gamma import quantiles
 from a1gm._fit.sure.goodness import GoodnessOfFit
-from a1gm._fit.sure.information import check_sum
 from a1gm._fit.sure.intervals import tails
 from a1gm._fit.sure.labelled import Index, TotalsWithErrors
 from a1gm._observe.patterns import weighted_counts
@@ -68,8 +67,6 @@ class TensorUncertainty(GoodnessOfFit):
             )
         self.dof = len(p.s) - self._hessian.rank
         self._choose(dispersion, "the rank of the margins")
-        # Of the problem that was solved, in units that need not be those of the data.
-        self._unit_variance = float(np.ldexp(self.dispersion, -p.unit))
         self._backend = None if fit._long is None else fit._long.backend
 
     def _share_below(self, unit: float) -> float:
@@ -95,7 +92,7 @@ class TensorUncertainty(GoodnessOfFit):
         pairs: Any = sum(G[a, b] for a in rest for b in rest)
         crossed: Any = sum(qG[i, a] for a in rest)
         variance = np.maximum(of_big[i] + pairs - 2.0 * crossed, 0.0)
-        found[own] = self._unit_variance * variance
+        found[own] = self.dispersion * variance
         return found
 
     def _variance(self, directions: Any) -> Floats:
@@ -108,7 +105,7 @@ class TensorUncertainty(GoodnessOfFit):
             rest = (some[:, E.rest] - own @ E.q).toarray()
             away = np.einsum("ij,ij->i", rest, rest @ E.inverse)
             parts.append(np.asarray(own.multiply(own) @ (1.0 / E.d)).ravel() + away)
-        found: Floats = self._unit_variance * np.maximum(np.concatenate(parts), 0.0)
+        found: Floats = self.dispersion * np.maximum(np.concatenate(parts), 0.0)
         return found
 
     def standard_error(self, index: Any, *, prediction: bool = False) -> Any:
@@ -126,7 +123,6 @@ class TensorUncertainty(GoodnessOfFit):
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
-        check_sum(float(self._fit._cells.values.sum()))
         places = self._fit._places(*self._fit._by_mode(index))
         flat = [k.ravel() for k in places]
         value = self._fit._fitted(flat)
@@ -152,7 +148,6 @@ class TensorUncertainty(GoodnessOfFit):
 
     def _tails(self, level: float) -> list[Callable[..., Floats]]:
         """The bounds of a level, as functions of positions of cells."""
-        check_sum(float(self._fit._cells.values.sum()))
         return [partial(self._bounds, tail) for tail in tails(level)]
 
     def _bounds(self, tail: float, index: Sequence[Ints]) -> Floats:
@@ -178,7 +173,6 @@ class TensorUncertainty(GoodnessOfFit):
             Cells without a value are in no total; ``unknown`` counts them.
         """
         check_totals("all", cells)
-        check_sum(float(self._fit._cells.values.sum()))
         fit, chosen = self._fit, self._modes(by)
         at = fit._flat(cells)
         n = math.prod(fit.shape[k] for k in chosen)
