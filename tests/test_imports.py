@@ -181,7 +181,7 @@ row_factor row_labels save shape solver summary to_frames to_sql tol transform
 uncertainty undetermined
 """
 PATTERN_NAMES = """
-core_shape has_closed_form increase_rate is_complete is_grid_like is_nested
+core_shape has_closed_form is_complete is_grid_like is_nested
 n_col_patterns n_cols n_missing n_row_patterns n_rows
 """
 

@@ -55,7 +55,6 @@ def test_inspect_for_programs(sales):
         "is_grid_like": False,
         "is_nested": pattern.is_nested,
         "has_closed_form": pattern.has_closed_form,
-        "increase_rate": 2.0,
         "core_shape": list(pattern.core_shape),
         "n_blocks": 1,
         "n_undetermined": 0,

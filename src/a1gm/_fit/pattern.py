@@ -145,13 +145,6 @@ class MissingPattern:
         """Whether the holes are all cells of some rows and some columns."""
         return self.n_missing == self.n_rows_with_missing * self.n_cols_with_missing
 
-    @property
-    def increase_rate(self) -> float:
-        """Missing cells after extension to a grid, over missing cells (the paper)."""
-        if self.n_missing == 0:
-            return 1.0
-        return self.n_rows_with_missing * self.n_cols_with_missing / self.n_missing
-
     @cached_property
     def is_nested(self) -> bool:
         """Whether the row patterns contain one another: a staircase."""
@@ -249,8 +242,6 @@ class MissingPattern:
             "patterns": f"{self.n_row_patterns:,} among the rows, "
             f"{self.n_col_patterns:,} among the columns",
             "shape": _SHAPES.get(self.shape_name) or core.format(*self.core_shape),
-            "increase rate": f"{self.increase_rate:.4g} (of the paper: above 1 its "
-            "method drops cells)",
             "blocks": _BLOCKS[n_blocks] if n_blocks < 2 else apart,
         }
         if self.n_undetermined:

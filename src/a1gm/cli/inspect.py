@@ -26,7 +26,6 @@ JSON_KEYS = (
     "is_grid_like",
     "is_nested",
     "has_closed_form",
-    "increase_rate",
     "core_shape",
     "n_blocks",
     "n_undetermined",
