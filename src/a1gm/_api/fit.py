@@ -291,8 +291,7 @@ def impute(
     if fitted._table.source is None:  # it lies elsewhere
         filled = fitted.impute(X, round=round)
     else:  # read once
-        source, columns = fitted._table.source, fitted._columns
-        filled = fitted._fill(X, source, columns, round)
+        filled = fitted._fill(X, fitted._table.source, fitted._columns, round)
     if interval is None:
         return filled
     return filled, *fitted.uncertainty().interval(X, interval)

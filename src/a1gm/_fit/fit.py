@@ -230,7 +230,7 @@ class RankOneFit(Solution, Kept):
 
     @property
     def col_block(self) -> SmallInts:
-        """Component of each column, numbered as those of the rows."""
+        """Block of each column, as of the rows; -1 for one of zeros or of holes."""
         if not self._rows.is_kept:
             return self._fates.col_blocks()
         return self._blocks[1]

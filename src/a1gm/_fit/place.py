@@ -264,24 +264,24 @@ class Placed(Fills):
             rows = slice(first, first + len(parts[0][0]))
             some = [target if target is None else target[rows] for target in targets]
             signs = self.columns.takes_negatives
-            found = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
-            if found is None:
+            written = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
+            if written is None:
                 return None
-            n_empty, first_empty, holes = found
+            n_empty, first_empty, holes = written
             return n_empty, first + first_empty, np.isnan(holes)
 
-        found = by_kernel(self.columns, self.rows, fill)
-        if found is None:
+        pieces = by_kernel(self.columns, self.rows, fill)
+        if pieces is None:
             self.check()
             return super().write(targets)
-        has_holes = found[0][2]
-        for _, _, some in found[1:]:
-            has_holes |= some
-        n_empty = sum(n for n, _, _ in found)
+        has_holes = pieces[0][2]
+        for _, _, holes in pieces[1:]:
+            has_holes |= holes
+        n_empty = sum(n for n, _, _ in pieces)
         without = np.flatnonzero(np.isnan(otherwise))
         if not (n_empty and len(without)):
             return Left(0, None, has_holes)
-        first_empty = next(row for n, row, _ in found if n)
+        first_empty = next(row for n, row, _ in pieces if n)
         first = first_empty, int(without[0])
         return Left(n_empty * len(without), first, has_holes)
 

@@ -30,10 +30,11 @@ def read_totals(given: Any, side: str, labels: Any, n: int, of: str) -> Floats:
     if given is None:
         return totals
     known = () if labels is None else labels
-    own, values, _ = labelled_totals(given, name, known)
-    is_named = own is not None and (labels is not None or isinstance(given, Mapping))
-    if is_named:
-        places = np.atleast_1d(Lookup(side, labels, n, of).find(list(own)))
+    read = labelled_totals(given, name, known)
+    values = read.values
+    has_lookup = labels is not None or isinstance(given, Mapping)
+    if read.labels is not None and has_lookup:
+        places = np.atleast_1d(Lookup(side, labels, n, of).find(list(read.labels)))
         if len(np.unique(places)) < len(places):
             twice = label_at(labels, int(np.bincount(places).argmax()))
             raise LabelError(

@@ -350,19 +350,21 @@ def notes_of(
     """
     if doubt := text_of_convergence(fit):
         yield ConvergenceWarning(doubt).render(style)
-    choice = own = None
+    choice = None
+    fitted_files = None
     if not isinstance(fit, TensorFit):
         choice = fit._table.choice
-        own = files_of(fit)
-    files = files or own
+        fitted_files = files_of(fit)
+    files = files or fitted_files
     for warning in warnings_of(fit, files):
         text = warning.at("").render(style)
         yield text[0].upper() + text[1:]
     if files is not None and (hidden := files.found.hidden):
         yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
-    if own is not None:
-        inferred = () if own.choice is None else own.choice.inferred  # as above
-        names = [name for name in own.left_out if name not in inferred]
+    if fitted_files is not None:
+        choice = fitted_files.choice
+        inferred = () if choice is None else choice.inferred  # as above
+        names = [name for name in fitted_files.left_out if name not in inferred]
     if names:
         yield f"Columns that are not part of the table: {listed(names)}."
