@@ -11,7 +11,7 @@ namespace a1gm {
 namespace {
 
 constexpr const char* kStream = "arrow_array_stream";
-constexpr int64_t kMostApart = 1 << 20;  // columns that are parts of their own
+constexpr int64_t kWide = 16;  // columns per row from which a matrix is read by rows
 
 // The types of numbers: as Arrow names them, as the kernel does, and as arrays do.
 struct Kind {
@@ -278,11 +278,11 @@ void Table::add(nb::tuple fields) {
     part.bit_offset = nb::cast<int64_t>(fields[3]);
     kept_.emplace_back(bitmap);
   }
-  // Columns of a matrix that is stored column by column are parts of their own: those
-  // are gathered four at a time.
+  // Columns of a matrix that is stored column by column are parts of their own, which are
+  // placed column by column, unless there are many of few rows.
   const bool by_columns = part.dtype == Dtype::f64 && part.row_stride == 8 &&
                           part.col_stride != 8 && part.mask == nullptr &&
-                          part.n_cols <= kMostApart;
+                          part.n_cols <= kWide * n_rows;
   const int64_t n = by_columns ? part.n_cols : 1;
   if (by_columns) part.n_cols = 1;
   for (int64_t j = 0; j < n; ++j, part.data += part.col_stride) parts.push_back(part);

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from a1gm._base.warn import warn_user
@@ -207,6 +208,16 @@ class ColumnOptions:
         """Whether the caller names columns."""
         has_none = self.id is None and self.columns is None and self.exclude is None
         return not has_none and self.fitted is None
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """What the choice depends on, beside the columns."""
+        return (
+            None if self.columns is None else names_in(self.columns),
+            *map(names_in, (self.id, self.exclude, self.fitted, self.data)),
+            self.fewest,
+            self.every,
+        )
 
     def unused(self, names: Iterable[Any]) -> set[Any]:
         """Columns whose kind does not matter."""

@@ -67,7 +67,8 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
                 ".",
             )
         return read_array(X, name)
-    check_shape(np.broadcast_to(0, (frame.n_rows, len(frame.names))), name)
+    if not (frame.n_rows and frame.names):
+        check_shape(np.zeros((frame.n_rows, len(frame.names))), name)
     frame.choose(options, name)
     options.warn(frame.plan.choice, name)
     rows = frame.read(name)

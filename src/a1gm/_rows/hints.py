@@ -86,11 +86,7 @@ class _Head:
     @cached_property
     def ratio(self) -> float:
         """The largest mean of a column by the smallest."""
-        known = self.known[:RANK_1_ROWS]
-        sums = np.where(known, self.values[:RANK_1_ROWS], 0.0).sum(axis=0)
-        with np.errstate(all="ignore"):
-            means = sums / known.sum(axis=0)
-            return float(np.fmax.reduce(means) / np.fmin.reduce(means))
+        return _ratio_of_means(self.values[:RANK_1_ROWS])
 
     @cached_property
     def rough(self) -> tuple[Floats, float]:
@@ -196,7 +192,24 @@ def may_hint(
     largest = np.fmax.reduce(cells, axis=0).tolist()
     low, high = min(largest), max(largest)
     is_logarithm = high < LARGEST_LOGARITHM and high < 2 * low
-    return bool(is_logarithm or 2 * high > UNLIKE * low)
+    if not (is_logarithm or 2 * high > UNLIKE * low):
+        return False
+    n_rows = min(_n_head(rows, others), RANK_1_ROWS)
+    return not LIKE <= _ratio_of_means(rows.head(n_rows, MOST_COLUMNS)) <= UNLIKE
+
+
+def _n_head(rows: Rows, others: Mapping[Any, Any]) -> int:
+    """Number of the first rows that are looked at."""
+    most = HINT_CELLS // rows.n_cols if others else RANK_1_ROWS
+    return min(rows.n_rows, MOST_ROWS, max(64, most))
+
+
+def _ratio_of_means(X: Floats) -> float:
+    """The largest mean of a column by the smallest."""
+    known = ~np.isnan(X)
+    with np.errstate(all="ignore"):
+        means = np.where(known, X, 0.0).sum(axis=0) / known.sum(axis=0)
+        return float(np.fmax.reduce(means) / np.fmin.reduce(means))
 
 
 def _may_hint(cells: Any, kind: Kind) -> bool:
@@ -226,8 +239,7 @@ def warn_hints(
     is_asked: bool = False,
 ) -> None:
     """Warn about a frame by its first rows; ``others`` are not the table."""
-    most = HINT_CELLS // rows.n_cols if others else RANK_1_ROWS
-    n = min(rows.n_rows, MOST_ROWS, max(64, most))
+    n = _n_head(rows, others)
     values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
     first = values | {name: cells[:n].to_list() for name, cells in others.items()}
     rows.hints = hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked)

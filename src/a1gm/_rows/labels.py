@@ -138,9 +138,9 @@ def names_in(given: Any) -> tuple[Any, ...]:
     if isinstance(given, np.ndarray):
         given = given.tolist()  # names of Python
     names = (given,) if is_one else tuple(given)
-    for name in names:
-        if not isinstance(name, Hashable):
-            raise ParameterError(f"{name!r} is not the name of one column.")
+    if not all(issubclass(kind, Hashable) for kind in set(map(type, names))):
+        odd = next(name for name in names if not isinstance(name, Hashable))
+        raise ParameterError(f"{odd!r} is not the name of one column.")
     return names
 
 

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Any, ClassVar, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from a1gm._base.words import listed, shown
 from a1gm._kernel import is_compiled, kernel
 from a1gm._rows.columns import Choice, ColumnOptions, Kind, is_cross_table
 from a1gm._rows.hints import is_total
-from a1gm._rows.labels import names_in
 from a1gm._rows.rows import (
     KERNEL_DTYPES,
     Part,
@@ -83,6 +83,24 @@ class ColumnNames(tuple[Any, ...]):
                 "names: convert them all, for example with X.columns = "
                 "X.columns.astype(str)."
             )
+
+
+# The Index that was read last, and its names: an Index is immutable but for the names
+# of its levels. A frame is read by its fit and again to be filled, and to list 4,000
+# names takes as long as half of the fit. One tuple: threads replace it as a whole.
+_last_index: tuple[Any, ColumnNames] = (lambda: None, ColumnNames())
+
+
+def names_in_index(index: Any) -> ColumnNames:
+    """Names of columns in an Index of pandas."""
+    global _last_index  # noqa: PLW0603
+    last, names = _last_index
+    levels = tuple(index.names)
+    if last() is not index or names.levels != levels:
+        names = ColumnNames(index.tolist())
+        names.levels = levels
+        _last_index = ref(index), names
+    return names
 
 
 class RowLabels(Sequence[Any]):
@@ -225,9 +243,9 @@ def runs_of(places: Sequence[int], keys: Sequence[Any]) -> list[list[int]]:
 class Frame:
     """A frame that is read, and given back filled.
 
-    ``keys`` has for each column what its type is known by, None where its cells decide;
-    ``types`` the types in the library. ``by_rows``: new columns are made faster from
-    their rows.
+    ``keys`` has for each column what its type is known by, None where its cells decide
+    (``are_by_cells``); ``types`` the types in the library. ``by_rows``: new columns are
+    made faster from their rows.
     """
 
     backend: Any
@@ -235,6 +253,7 @@ class Frame:
     names: ColumnNames
     n_rows: int
     keys: tuple[Any, ...]
+    are_by_cells = False
     index: Any = None
     has_index = False
     by_rows = False
@@ -270,20 +289,13 @@ class Frame:
     # --------------------------------------------------------------------- reading
     def choose(self, options: ColumnOptions, name: str) -> None:
         """Choose the columns that are the table."""
-        asked = (
-            None if options.columns is None else names_in(options.columns),
-            *map(names_in, (options.id, options.exclude, options.fitted)),
-            names_in(options.data),
-            options.fewest,
-            options.every,
-        )
         by_cells = {}
-        if id(None) in set(map(id, self.keys)):  # to compare types takes longer
+        if self.are_by_cells:
             odd = [place for place, key in enumerate(self.keys) if key is None]
             by_cells = {place: self._type_of(place, options, name) for place in odd}
         levels = self.names.levels
         frame = self.backend, self.names, levels, self.keys, self.has_index
-        known = (*frame, asked, *by_cells.values())
+        known = (*frame, options.key, *by_cells.values())
         plan = self.plans.get(known)
         if plan is None:
             types = [
@@ -404,8 +416,7 @@ class PandasFrame(Frame):
     def __init__(self, table: Any, backend: str = "pandas") -> None:
         self.backend = backend
         self.table = table
-        self.names = ColumnNames(table.columns.tolist())
-        self.names.levels = tuple(table.columns.names)
+        self.names = names_in_index(table.columns)
         self.n_rows = len(table)
         self.index = table.index
         is_default = type(table.index).__name__ == "RangeIndex"
@@ -420,11 +431,12 @@ class PandasFrame(Frame):
                 self.block = cells
                 self.keys = (cells.dtype,) * len(self.names)
                 return
-        types = self.types
-        if types and types[0].kind != "O" and len(set(map(id, types))) == 1:
-            self.keys = (types[0],) * len(types)
-        else:
-            self.keys = tuple(map(_key_of, types))
+        keys: list[Any] = []
+        for dtype, run in groupby(self.types):  # few: to look at each takes longer
+            key = _key_of(dtype)
+            self.are_by_cells |= key is None
+            keys += [key] * len([*run])
+        self.keys = tuple(keys)
 
     @cached_property
     def types(self) -> list[Any]:
@@ -465,7 +477,9 @@ class PandasFrame(Frame):
         return [run] if is_block else [[place] for place in run]
 
     def _cells_of(self, run: list[int]) -> AnyArray:
-        piece = self.table.iloc[:, run[0] : run[-1] + 1]
+        piece = self.table
+        if len(run) < len(self.names):
+            piece = piece.iloc[:, run[0] : run[-1] + 1]
         dtype = self.keys[run[0]]
         cells: AnyArray
         if dtype is None:
@@ -503,13 +517,13 @@ class PandasFrame(Frame):
         place[places[is_new]] = np.flatnonzero(is_new)
         place[places[is_odd]] = np.arange(len(odd))
         frames = table, new, others
+        follows = (source[1:] == source[:-1]) & (np.diff(place) == 1)
+        ends = [*(np.flatnonzero(~follows) + 1).tolist(), len(place)]
         pieces = []
-        for (number, _), run in groupby(
-            range(len(place)), lambda at: (source[at], place[at] - at)
-        ):
-            columns = list(run)
-            first = place[columns[0]]
-            pieces.append(frames[number].iloc[:, first : first + len(columns)])
+        for start, end in pairwise([0, *ends]):
+            first = place[start]
+            piece = frames[source[start]].iloc[:, first : first + end - start]
+            pieces.append(piece)
         joined = len(pieces) > 1
         out = pd.concat(pieces, axis=1, ignore_index=True) if joined else pieces[0]
         out.columns = table.columns
@@ -646,8 +660,7 @@ class ArrowFrame(Frame):
         return table.combine_chunks()
 
     def _ends_of_chunks(self) -> list[int]:
-        lengths = [len(chunk) for chunk in self.numbers.column(0).chunks]
-        return [int(end) for end in np.cumsum(lengths)]
+        return list(accumulate(map(len, self.numbers.column(0).chunks)))
 
     def put(self, is_new: Bools, cells: Floats, *, has_missing: bool) -> Any:
         """New arrays in the places of old ones, in a schema with the same metadata."""
@@ -696,8 +709,9 @@ class PolarsFrame(ArrowFrame):
         self.table = table
         self.names = ColumnNames(table.columns)
         self.n_rows = table.height
-        self.keys = tuple(map(type, self.types))
-        if id(pl.Object) in set(map(id, self.keys)):
+        self.keys = tuple(map(type, table.dtypes))
+        if pl.Object in set(self.keys):
+            self.are_by_cells = True
             self.keys = tuple([None if k is pl.Object else k for k in self.keys])
 
     @cached_property
@@ -731,9 +745,7 @@ class PolarsFrame(ArrowFrame):
         return table.rechunk()
 
     def _ends_of_chunks(self) -> list[int]:
-        return [
-            int(end) for end in np.cumsum(self.numbers.to_series(0).chunk_lengths())
-        ]
+        return list(accumulate(self.numbers.to_series(0).chunk_lengths()))
 
     def put(self, is_new: Bools, cells: Floats, *, has_missing: bool) -> Any:
         """A frame of new columns that takes in all others."""

@@ -47,7 +47,8 @@ def read_input(
         )
     if is_sparse(X):
         return read_sparse(X, absent, name)
-    if hasattr(X, "to_scipy_sparse"):
+    library = "" if isinstance(X, np.ndarray) else library_of(X)
+    if not library and hasattr(X, "to_scipy_sparse"):  # frames take long to look
         raise NotNumericError(
             f"{name} is a sparse {type(X).__name__}. Pass {name}.to_scipy_sparse() to "
             f"a1gm.fit with absent=, or {name} to a1gm.fit_tensor if its fill_value is "
@@ -62,7 +63,6 @@ def read_input(
         return read_array(X, name)
     if is_triangle(X):
         return read_triangle(X, name)
-    library = library_of(X)
     if library.startswith("dask"):
         raise NotNumericError(
             f"{name} is a Dask {type(X).__name__}, which is not loaded into memory "

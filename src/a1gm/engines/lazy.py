@@ -39,10 +39,11 @@ def kind_of(X: Any) -> Literal["lazy", "stream"] | None:
     library = library_of(X)
     if library == "pyarrow":
         is_stream = any(hasattr(X, name) for name in STREAMS)
-    else:
-        has_batches = isinstance(X, Iterator) or hasattr(X, "__arrow_c_stream__")
-        is_stream = not library and has_batches
-    return "stream" if is_stream else None
+        return "stream" if is_stream else None
+    if library:
+        return None
+    has_batches = isinstance(X, Iterator) or hasattr(X, "__arrow_c_stream__")
+    return "stream" if has_batches else None
 
 
 def observe_elsewhere(

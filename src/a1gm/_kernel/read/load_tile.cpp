@@ -18,16 +18,15 @@ constexpr int64_t kWord = 64;  // rows whose validity bits make one word
 const bool kHasAvx2 = has_avx2();
 
 // Four columns side by side: blocks of 4 x 4 cells are turned in the registers.
-A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t stride,
+A1GM_TARGET void load_four(const Column* columns, int64_t rows, int64_t stride,
                            double* out) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const __m256d holes = _mm256_set1_pd(nan);
   const double* x[4];
   uint64_t valid[4];
   for (int c = 0; c < 4; ++c) {
-    const Column column = column_of(parts[c], row);
-    x[c] = column.cells;
-    valid[c] = column.word(0, rows);
+    x[c] = columns[c].cells;
+    valid[c] = columns[c].word(0, rows);
   }
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4, out += 4 * stride) {
@@ -47,19 +46,25 @@ A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t
 
 }  // namespace
 
-// As load_tile, for a table whose parts are all single contiguous columns of float64, with
-// or without a validity bitmap, and at most 64 rows. False when the table is not such a
-// one, or the processor has no AVX2; then nothing was done.
+// As load_tile, for contiguous columns of float64, parts of their own or those of one
+// matrix, and at most 64 rows. False when the table is not such a one, or the processor
+// has no AVX2; then nothing was done.
 bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
                   int64_t stride, double* out) {
-  const size_t n = parts.size();
+  const bool is_matrix = parts.size() == 1;
+  const int64_t n = is_matrix ? parts[0].n_cols : static_cast<int64_t>(parts.size());
   if (!kHasAvx2 || n < 4 || rows > kWord) return false;
   for (const Part& part : parts)
-    if (!is_plain_column(part)) return false;
-  for (size_t j = 0; j + 4 <= n; j += 4)
-    load_four(&parts[j], row, rows, stride, out + j);
-  // The last few columns with some that were loaded before: still one step of four.
-  if (n % 4) load_four(&parts[n - 4], row, rows, stride, out + (n - 4));
+    if (!has_plain_columns(part) || (part.n_cols > 1 && !is_matrix)) return false;
+  for (int64_t j = 0; j < n; j += 4) {
+    // The last few columns with some that were loaded before: still one step of four.
+    const int64_t first = std::min(j, n - 4);
+    Column columns[4];
+    for (int64_t c = 0; c < 4; ++c)
+      columns[c] = is_matrix ? column_of(parts[0], row, first + c)
+                             : column_of(parts[static_cast<size_t>(first + c)], row);
+    load_four(columns, rows, stride, out + first);
+  }
   return true;
 }
 #else

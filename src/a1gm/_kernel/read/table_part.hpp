@@ -27,7 +27,7 @@ struct Part {
 // Cells of a column from some row on. Where there is a bitmap, only those whose bit is 1
 // count, whatever is stored for the others.
 struct Column {
-  const double* cells;
+  const double* cells = nullptr;
   const uint8_t* validity = nullptr;
   int64_t bit = 0;  // of the first cell
 
@@ -70,16 +70,16 @@ void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
 // Reads rows of a part of one column.
 void load_column(const Part& part, int64_t row, int64_t rows, double* out);
 
-// Whether a part is one contiguous column of float64, with or without a bitmap.
-inline bool is_plain_column(const Part& part) {
-  return part.dtype == Dtype::f64 && part.n_cols == 1 && part.row_stride == 8 &&
+// Whether each column of a part is contiguous float64; one alone may have a bitmap.
+inline bool has_plain_columns(const Part& part) {
+  return part.dtype == Dtype::f64 && part.row_stride == 8 && part.col_stride % 8 == 0 &&
          part.mask == nullptr && reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
 }
 
-// The cells of such a part from a row on, where they lie.
-inline Column column_of(const Part& part, int64_t row) {
-  return {reinterpret_cast<const double*>(part.data) + row, part.validity,
-          part.bit_offset + row};
+// The cells of a column of such a part from a row on, where they lie.
+inline Column column_of(const Part& part, int64_t row, int64_t j = 0) {
+  return {reinterpret_cast<const double*>(part.data + j * part.col_stride) + row,
+          part.validity, part.bit_offset + row};
 }
 
 // Rows of a table as float64, where they lie if they can be used there.
@@ -102,7 +102,7 @@ class TileReader {
   // Some rows of column j, which is a part of its own.
   Column column(int64_t j, int64_t row, int64_t n) {
     const Part& part = parts_[static_cast<size_t>(j)];
-    if (is_plain_column(part)) return column_of(part, row);
+    if (has_plain_columns(part)) return column_of(part, row);
     const size_t n_rows = tile_.size() / static_cast<size_t>(n_cols_);
     double* const to = tile_.data() + static_cast<size_t>(j) * n_rows;
     load_column(part, row, n, to);
