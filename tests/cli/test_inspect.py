@@ -36,7 +36,7 @@ def test_cells_below_zero_do_not_hide_the_columns(csv):
 
 def test_a_column_without_a_name_has_words(csv):
     done = run("inspect", csv("shop,x,\nA,1,5\nB,7,\nC,2,9\n"))
-    assert "most missing   a column without a name 33.3%" in done.stdout
+    assert "most missing  a column without a name 33.3%" in done.stdout
 
 
 def test_inspect_for_programs(sales):

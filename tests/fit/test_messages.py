@@ -18,8 +18,8 @@ def test_zeros_that_are_given_up():
         "1 observed zero, at (0, 0), can only be approached, not fitted (no minimiser "
         "exists); it is fitted by 0."
     )
-    assert _unknown.text_of_zeros(1_200, of="Y") == (
-        "1,200 observed zeros of Y can only be approached, not fitted (no minimiser "
+    assert _unknown.text_of_zeros(1_200) == (
+        "1,200 observed zeros can only be approached, not fitted (no minimiser "
         "exists); they are fitted by 0."
     )
 

@@ -37,11 +37,11 @@ MOST_SHOWN = 12  # rows of a table
 
 
 # ------------------------------------------------------------------------ about cells
-def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
-    """Text about observed zeros given up; ``of`` names the table among several."""
+def text_of_zeros(n: int, first: object = None) -> str:
+    """Text about observed zeros given up."""
     where = "" if first is None else f", {first_place(n, first)},"
     return (
-        f"{counted(n, 'observed zero')}{of and f' of {of}'}{where} can only be "
+        f"{counted(n, 'observed zero')}{where} can only be "
         f"approached, not fitted (no minimiser exists); "
         f"{'it is' if n == 1 else 'they are'} fitted by 0."
     )

@@ -74,7 +74,7 @@ def read_input(
     return read_array(X, name)
 
 
-def read_dense(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
+def read_dense(table: Any, name: str) -> Rows:
     """Read a table of a joint fit, which messages call ``name``, into one piece."""
     if is_sparse(table):
         raise ParameterError(
@@ -82,7 +82,7 @@ def read_dense(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
             "dense: toarray() gives zeros for the cells that are not stored; where "
             "these are missing and not zero, put NaN instead."
         )
-    rows: Rows = read_input(table, name=name, columns=columns)
+    rows: Rows = read_input(table, name=name)
     return replace(rows, name=name).in_one_piece()
 
 

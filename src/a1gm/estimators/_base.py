@@ -9,28 +9,20 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
     _check_sample_weight,
     _get_feature_names,
     _num_features,
-    check_is_fitted,
 )
 
-from a1gm._base.float_range import as_float32
-from a1gm._base.types import Absent, AnyArray, Floats, Solver
-from a1gm._base.warn import warn_user
-from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
-from a1gm._fit.place import Placed
+from a1gm._base.types import Absent, Floats
+from a1gm._fit.messages import WarningPolicy
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
-from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning, WeightsError
+from a1gm.exceptions import ConvergenceWarning, WeightsError
 
 
 class EstimatorConvergenceWarning(
@@ -98,59 +90,3 @@ class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = True  # margins must be, whatever the cells
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class RowFactors(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[misc]
-    """Base of estimators that give row factors; ``_solution`` gives the fit."""
-
-    def _solution(self) -> Any:
-        raise NotImplementedError
-
-    @property
-    def col_factor_(self) -> Floats:
-        """Column factors, a vector."""
-        raise NotImplementedError
-
-    @property
-    def components_(self) -> Floats:
-        """Column factors, as scikit-learn keeps them."""
-        return self.col_factor_[None, :]
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations, at least 1."""
-        return max(1, int(self._solution().n_iter))
-
-    @property
-    def certificate_(self) -> float:
-        """Largest relative mismatch of the margins."""
-        return float(self._solution().certificate)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the certificate is within ``tol``."""
-        return bool(self._solution().converged)
-
-    @property
-    def solver_(self) -> Solver:
-        """How it was solved."""
-        solver: Solver = self._solution().solver
-        return solver
-
-    def _factors_of(self, placed: Placed, X: Any, rows: AnyRows) -> AnyArray:
-        """Factors of rows as a column, with a warning for rows that have none."""
-        if text := text_of_unplaced_rows(placed):
-            warn_user(text, EmptyLineWarning)
-        factors: AnyArray = placed.factors
-        if output_dtype(X, rows) == np.float32:
-            factors = as_float32(placed.factors, "the factor of row {}".format)
-        return factors[:, None]
-
-    # ------------------------------------------------------------- scikit-learn's hooks
-    @property
-    def _n_features_out(self) -> int:
-        check_is_fitted(self)
-        return 1
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")

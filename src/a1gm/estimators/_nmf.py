@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
     check_array,
@@ -15,8 +16,11 @@ from sklearn.utils.validation import (
 
 from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._api.pattern_table import PatternTable
-from a1gm._base.types import Absent, AnyArray, Floats, Negatives
+from a1gm._base.float_range import as_float32
+from a1gm._base.types import Absent, AnyArray, Floats, Negatives, Solver
+from a1gm._base.warn import warn_user
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import text_of_unplaced_rows
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Part, Rows, check_values
 from a1gm._rows.sparse import CELLS_AT_ONCE, SparseRows
@@ -24,15 +28,16 @@ from a1gm.estimators._base import (
     BUDGET,
     THREADS,
     WARNINGS,
-    RowFactors,
+    Estimator,
     features_of,
+    output_dtype,
     read_table,
     sample_weights,
 )
-from a1gm.exceptions import DataError
+from a1gm.exceptions import DataError, EmptyLineWarning
 
 
-class RankOneNMF(RowFactors):
+class RankOneNMF(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[misc]
     """Rank-1 non-negative matrix factorisation of a table with missing cells.
 
     Finds the global optimum of the Kullback-Leibler divergence on the observed cells,
@@ -209,7 +214,13 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         rows = read_table(X, self.absent)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self._factors_of(self._solution()._columns.place(rows), X, rows)
+        placed = self._solution()._columns.place(rows)
+        if text := text_of_unplaced_rows(placed):
+            warn_user(text, EmptyLineWarning)
+        factors: AnyArray = placed.factors
+        if output_dtype(X, rows) == np.float32:
+            factors = as_float32(placed.factors, "the factor of row {}".format)
+        return factors[:, None]
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Rank-1 table of row factors.
@@ -253,11 +264,41 @@ class RankOneNMF(RowFactors):
         return self._solution().col_factor
 
     @property
+    def components_(self) -> Floats:
+        """Column factors, as scikit-learn keeps them."""
+        return self.col_factor_[None, :]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations, at least 1."""
+        return max(1, self._solution().n_iter)
+
+    @property
+    def certificate_(self) -> float:
+        """Largest relative mismatch of the margins."""
+        return self._solution().certificate
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the certificate is within ``tol``."""
+        return self._solution().converged
+
+    @property
+    def solver_(self) -> Solver:
+        """How it was solved."""
+        return self._solution().solver
+
+    @property
     def reconstruction_err_(self) -> float:
         """Square root of twice the divergence, each row times its weight."""
         return math.sqrt(2.0 * self._solution().divergence)
 
     # ------------------------------------------------------------- scikit-learn's hooks
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return 1
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.absent is not None
