@@ -166,23 +166,24 @@ class Step(NamedTuple):
 def _scaled(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     """The fit that scaling finds; its error is infinite if its cells may be wrong."""
     t, n_sweeps, _ = p.scale(options.certificate, options.max_iter)
-    solver = solver_name(n_sweeps)
     f, margins = p.fitted(t)
     gap = gap_of(margins, p.sums)
+    found = Solved(t, solver_name(n_sweeps), n_sweeps, gap, is_bound=p.is_small)
+    if gap > options.certificate:
+        return found
     longest = int(p.counts.max())
-    if gap <= options.certificate:
-        if p.is_small:
-            H: Eliminated | Iterated = Eliminated(p, f, margins, rank)
-            t = t * np.exp(H.solve(p.sums - margins, 0.0))
-            margins = p.fitted(t)[1]
-            gap = gap_of(margins, p.sums)
-        else:
-            H = Iterated(p, f, margins, is_exact=False)
+    if not p.is_small:
+        H = Iterated(p, f, margins, is_exact=False)
         error = H.error_left(p.sums - margins, longest)
-        if gap <= options.certificate and error <= (CLEAR if p.is_small else NEAR):
-            found = Solved(t, solver, n_sweeps, gap, is_bound=p.is_small)
-            return found.off_by(error)
-    return Solved(t, solver, n_sweeps, gap)
+        return found.off_by(error) if error <= NEAR else found
+    E = Eliminated(p, f, margins, rank)
+    t = t * np.exp(E.solve(p.sums - margins))
+    margins = p.fitted(t)[1]
+    gap = gap_of(margins, p.sums)
+    error = E.error_left(p.sums - margins, longest)
+    if gap <= options.certificate and error <= CLEAR:
+        return replace(found, t=t, gap=gap).off_by(error)
+    return found if np.isfinite(t).all() else replace(found, t=t)
 
 
 @np.errstate(all="ignore")
@@ -190,7 +191,7 @@ def _newton(p: Problem, start: Solved, rank: int | None, options: FitOptions) ->
     """Take Newton's steps until neither sums nor cells are off."""
     tol = options.certificate
     t = start.t
-    best = replace(start, gap=math.inf)
+    best = start
     last = math.inf
     rounding = 4.0 * (len(p.level) + 1) * ROUNDING  # of the factors, and of a product
     for n_steps in range(MOST_STEPS):
