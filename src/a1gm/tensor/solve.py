@@ -183,7 +183,7 @@ def _scaled(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     error = E.error_left(p.sums - margins, longest)
     if gap <= options.certificate and error <= CLEAR:
         return replace(found, t=t, gap=gap).off_by(error)
-    return found if np.isfinite(t).all() else replace(found, t=t)
+    return found
 
 
 @np.errstate(all="ignore")
