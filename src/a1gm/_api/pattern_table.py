@@ -6,7 +6,7 @@ import copy
 import io
 import os
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -351,70 +351,6 @@ class PatternTable:
                 seen.sum_of_row = seen.sum_of_row.copy()
                 seen.pattern_of_row = seen.pattern_of_row.copy()
         return fit_patterns(seen, options, col_labels=self._col_labels, **more)
-
-    # ---------------------------------------------------------------------- databases
-    @staticmethod
-    def sql(table: str, columns: Sequence[str], *, dialect: str) -> str:
-        """Write the query that counts the patterns of a table of a database.
-
-        Parameters
-        ----------
-        table : str
-            Name of the table.
-        columns : sequence of str
-            Its columns that are the table: numbers, NULL where missing.
-        dialect : str
-            The database, as Ibis calls it: ``"postgres"``, ``"duckdb"``, ``"sqlite"``,
-            ``"snowflake"``, ...
-
-        Returns
-        -------
-        str
-            A SELECT, whose rows ``from_rows`` reads.
-
-        Examples
-        --------
-        >>> import sqlite3, a1gm
-        >>> connection = sqlite3.connect(":memory:")
-        >>> _ = connection.execute("CREATE TABLE sales (mon REAL, tue REAL)")
-        >>> rows = [(1.0, 2.0), (2.0, None)]
-        >>> _ = connection.executemany("INSERT INTO sales VALUES (?, ?)", rows)
-        >>> columns = ["mon", "tue"]
-        >>> query = a1gm.PatternTable.sql("sales", columns, dialect="sqlite")
-        >>> counted = connection.execute(query).fetchall()
-        >>> a1gm.PatternTable.from_rows(counted, columns).solve().col_factor.round(6)
-        array([0.333333, 0.666667])
-        """
-        from a1gm.engines.sql import lines_query
-
-        return lines_query(table, list(columns), dialect)
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[Any], columns: Sequence[str]) -> PatternTable:
-        """Read what the query of ``sql`` returned, from any driver.
-
-        Parameters
-        ----------
-        rows : iterable of sequences
-            All rows of the query, in any order: ``cursor.fetchall()``.
-        columns : sequence of str
-            The columns that the query was made for, in the same order.
-
-        Returns
-        -------
-        PatternTable
-            A table without single rows, of one piece.
-
-        Raises
-        ------
-        DataError
-            The rows are not those of such a query, or cells are negative.
-        """
-        from a1gm.engines.sql import patterns_of_rows
-
-        table, names = cls(keep_rows=False), tuple(columns)
-        table._add(patterns_of_rows(rows, list(names)), names, {os.urandom(16).hex()})
-        return table
 
     # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:

@@ -37,7 +37,6 @@ from a1gm.exceptions import (
 BITS = 62  # of a key: they fit into a signed integer of 64 bits everywhere
 MOST_BYTES = 1 << 28  # of the sums of all patterns
 MOST_COLUMNS = 700  # SQLite returns 2,000 columns, PostgreSQL 1,664
-COLUMNS_AT_ONCE = 400
 
 
 def observe_table(table: LazyTable, negatives: Negatives) -> Patterns | None:
@@ -85,18 +84,16 @@ def _counted(
 # ------------------------------------------------------------------------- bad cells
 def _check_cells(table: LazyTable, negatives: Negatives) -> int:
     """Raise for bad cells, with how many a column has; return the negative ones."""
-    counts: dict[str, int | None] = {}
+    marks = {}
     m = len(table.names)
-    for first in range(0, m, COLUMNS_AT_ONCE):
-        marks = {}
-        for j in range(first, min(first + COLUMNS_AT_ONCE, m)):
-            x = column("x", j)
-            is_infinite = (x > double(MAX)) | (x < double(-MAX))
-            is_negative = (x < double(0.0)) & (x >= double(-MAX))
-            marks[f"inf{j}"] = nw.when(is_infinite).then(whole(1)).sum()
-            marks[f"neg{j}"] = nw.when(is_negative).then(whole(1)).sum()
-        lines = table.cells().select(**marks)
-        counts |= collect(lines, "counts negative and infinite cells").to_pylist()[0]
+    for j in range(m):
+        x = column("x", j)
+        is_infinite = (x > double(MAX)) | (x < double(-MAX))
+        is_negative = (x < double(0.0)) & (x >= double(-MAX))
+        marks[f"inf{j}"] = nw.when(is_infinite).then(whole(1)).sum()
+        marks[f"neg{j}"] = nw.when(is_negative).then(whole(1)).sum()
+    lines = table.cells().select(**marks)
+    counts = collect(lines, "counts negative and infinite cells").to_pylist()[0]
     infinite = [int(counts[f"inf{j}"] or 0) for j in range(m)]
     negative = [int(counts[f"neg{j}"] or 0) for j in range(m)]
     _check_counts("Infinite", InfiniteValuesError, table.names, infinite)
