@@ -15,7 +15,6 @@ Side: TypeAlias = Literal["row", "column"]
 LARGEST = 1e140  # of the numbers and sums that are fitted
 SMALLEST = 1e-140  # of the positive sums
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
-FURTHEST = 1 << 14  # no float64 is further from 1 than this power of two
 
 
 def check_range(
@@ -110,23 +109,18 @@ def as_float32(cells: Floats, where: Callable[..., str]) -> AnyArray:
     return found
 
 
-def product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Floats:
-    """Multiply, divide by ``over`` and times 2**exponent, rounding once at the end.
+def product(*factors: Any, over: Any = 1.0) -> Floats:
+    """Multiply, and divide by ``over``, rounding once at the end.
 
     What is divided by 0 is infinite, or NaN where it is 0 itself.
     """
     mantissa: Any = 1.0
-    power: Any = np.asarray(exponent, np.int64)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    power: Any = 0
+    with np.errstate(all="ignore"):
         for factor in factors:
             own, shift = np.frexp(factor)
-            mantissa, power = mantissa * own, power + shift
+            mantissa = mantissa * own
+            power = power + shift
         own, shift = np.frexp(over)
-        return _ldexp(mantissa / own, power - shift)
-
-
-def _ldexp(x: Any, exponent: Any) -> Floats:
-    within = np.clip(exponent, -FURTHEST, FURTHEST).astype(np.int32)
-    with np.errstate(over="ignore", under="ignore"):
-        numbers: Floats = np.ldexp(x, within)
+        numbers: Floats = np.ldexp(mantissa / own, power - shift)
     return numbers
