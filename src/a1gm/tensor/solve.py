@@ -171,7 +171,9 @@ def _scaled(p: Problem, rank: int | None, options: FitOptions) -> Solved:
     found = Solved(t, solver_name(n_sweeps), n_sweeps, gap, is_bound=p.is_small)
     if gap > options.certificate:
         return found
-    longest = int(p.counts.max())
+    longest = len(f) // int(p.sizes.min())  # of an array
+    if p.step is None:
+        longest = int(p.counts.max())
     if not p.is_small:
         H = Iterated(p, f, margins, is_exact=False)
         error = H.error_left(p.sums - margins, longest)
