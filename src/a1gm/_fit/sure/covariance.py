@@ -60,17 +60,17 @@ class Covariance:
     def of_column_totals(self, value: Floats, Q: Floats, A: Floats) -> Floats:
         """Variance of totals of the columns of a thin matrix.
 
-        The direction of total j is ``value_j e_j - Q' A_j``: with rows of shares Q, the
-        cells A.
+        A has the cells of each total by pattern, Q the shares. The direction of total j
+        is ``value_j e_j - Q' A_j``. With the inverse, the patterns' own scatter is in
+        it: from their side the direction is ``A_j - value_j B_j``.
         """
         assert self.sides is not None
-        inner = self.sides * value - (self.sides @ Q.T) @ A
-        through = inner if self.middle is None else self.middle @ inner
-        found: Floats = np.sum(through * inner, axis=0)
-        if self.own is not None:
-            found += self.own * value * (value - 2.0 * np.sum(Q * A, axis=0))
-            found += np.sum(A * (((Q * self.own) @ Q.T) @ A), axis=0)
-        return np.maximum(found, 0.0)
+        if self.middle is None or self.own is None:
+            inner = self.sides * value - (self.sides @ Q.T) @ A
+            return np.sum(inner**2, axis=0)
+        away = A - self.sides * value
+        found: Floats = np.sum(away * (self.middle @ away), axis=0)
+        return found + self.own * value**2
 
     @cached_property
     def diagonal(self) -> Floats:

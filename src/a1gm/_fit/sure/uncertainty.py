@@ -191,9 +191,10 @@ class Errors(GoodnessOfFit):
         m, covariance = len(self._info.h), self._covariance
         is_thin = covariance.sides is not None
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
-        shared, away = np.zeros(m), np.zeros((0 if is_thin else m, m))
-        held: list[tuple[Floats, Floats]] = []
-        for Q, H, W, U in pieces:
+        # By pattern, from the side of the patterns, else their sum.
+        away = np.zeros((self._info.patterns.n_patterns if is_thin else m, m))
+        shared = np.zeros(m)
+        for Q, H, W, U, pattern in pieces:
             value += W @ H
             own += U @ H**2
             total_own += float(U @ H.sum(axis=1) ** 2)
@@ -201,15 +202,19 @@ class Errors(GoodnessOfFit):
             if by == "all":
                 shared += cells.sum(axis=1) @ Q
             elif is_thin:
-                held.append((Q, cells))
+                np.add.at(away, pattern, cells)
             else:
                 away += cells.T @ Q
         if by == "all":
             total = covariance.spread((value - shared)[None])
             return np.array([value.sum()]), self.dispersion * total_own + total
         if is_thin:
-            rows = map(np.concatenate, zip(*held, strict=True))
-            variance = covariance.of_column_totals(value, *rows)
+            Q = self._info.by_pattern(lambda some: self._info.shares(some)[0])
+            variance = covariance.of_column_totals(value, Q, away)
+            if covariance.own is not None:
+                R = self._info.patterns.row_sums
+                within = np.divide(1.0, R, out=np.zeros(len(R)), where=R != 0.0)
+                own -= within @ away**2  # which that variance has
         else:
             variance = covariance.spread(np.diag(value) - away)
         return value, self.dispersion * own + variance
@@ -217,7 +222,7 @@ class Errors(GoodnessOfFit):
     def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> Iterator[Floats]:
         """Sums of chosen cells, variance due to the columns, and 1 / r, by row."""
         found = []
-        for Q, H, _, U in pieces:
+        for Q, H, _, U, _ in pieces:
             k = H.sum(axis=1)
             found.append((k, self._covariance.spread(H - k[:, None] * Q), U))
         return map(np.concatenate, zip(*found, strict=True))
@@ -228,7 +233,7 @@ class Errors(GoodnessOfFit):
         _, r, pattern = info.rows(np.arange(rows.start, rows.stop))
         own = np.divide(1.0, r, out=np.zeros(len(r)), where=r > 0.0)
         Q = info.by_row(pattern, lambda some: info.shares(some)[0])
-        return Q, F, np.ones(len(r)), own
+        return Q, F, np.ones(len(r)), own, pattern
 
     # ----------------------------------------------------------------------- indices
     def index(self, base: Any = 0, by: Axis = "column") -> Index:
@@ -401,7 +406,7 @@ class Uncertainty(Errors):
         return value, variance, info.n_without_value()
 
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
-        """Yield shares, factors of the chosen cells, sums of w and of w²/r, by pattern.
+        """Yield shares, factors of the chosen cells, sums of w and w²/r, and patterns.
 
         Rows of one pattern may have weights of any scale, and other exposures of their
         missing cells: with weights by row, fitted values with w as 1.
@@ -413,7 +418,8 @@ class Uncertainty(Errors):
                 R = info.patterns.row_sums[some]
                 W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
                 U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
-                yield Q, info.chosen(some, cells) * info.h, W, U
+                H = info.chosen(some, cells) * info.h
+                yield Q, H, W, U, np.arange(some.start, some.stop)
             return
         for start in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
