@@ -171,7 +171,7 @@ class Fills:
         assert isinstance(self.rows, Rows)
         n_left, first = 0, None
         has_holes = np.zeros(self.rows.n_cols, bool)
-        for some, piece in self.rows.in_pieces():
+        for some, piece in self.rows.in_pieces(CELLS_AT_ONCE):
             i, j = np.nonzero(np.isnan(piece))
             has_holes[j] = True
             if len(i):

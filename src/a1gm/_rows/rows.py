@@ -145,9 +145,9 @@ class Rows(Named):
             return self
         return replace(self, parts=self.cut(0, self.n_rows), cut=None, steps=())
 
-    def in_pieces(self) -> Iterator[tuple[slice, Floats]]:
+    def in_pieces(self, cells: int = BLOCK_CELLS) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows in pieces of float64, NaN for the missing cells."""
-        step = max(1, BLOCK_CELLS // self.n_cols)
+        step = max(1, cells // self.n_cols)
         for first, piece in self.tables():
             for start in range(0, piece.n_rows, step):
                 stop = min(start + step, piece.n_rows)
