@@ -67,9 +67,10 @@ class Covariance:
         assert self.sides is not None
         if self.middle is None or self.own is None:
             inner = self.sides * value - (self.sides @ Q.T) @ A
-            return np.sum(inner**2, axis=0)
+            found: Floats = np.sum(inner**2, axis=0)
+            return found
         away = A - self.sides * value
-        found: Floats = np.sum(away * (self.middle @ away), axis=0)
+        found = np.sum(away * (self.middle @ away), axis=0)
         return found + self.own * value**2
 
     @cached_property

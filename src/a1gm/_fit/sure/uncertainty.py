@@ -185,7 +185,7 @@ class Errors(GoodnessOfFit):
         return self._totals_of(of, labels, *self._sums(by, cells), cells)
 
     def _column_totals(
-        self, by: By, pieces: Iterator[tuple[Floats, ...]]
+        self, by: By, pieces: Iterator[tuple[Any, ...]]
     ) -> tuple[Floats, Floats]:
         """Totals of chosen cells by column, or of all, and their variances."""
         m, covariance = len(self._info.h), self._covariance
@@ -219,7 +219,7 @@ class Errors(GoodnessOfFit):
             variance = covariance.spread(np.diag(value) - away)
         return value, self.dispersion * own + variance
 
-    def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> Iterator[Floats]:
+    def _row_sums(self, pieces: Iterator[tuple[Any, ...]]) -> Iterator[Floats]:
         """Sums of chosen cells, variance due to the columns, and 1 / r, by row."""
         found = []
         for Q, H, _, U, _ in pieces:
@@ -227,7 +227,7 @@ class Errors(GoodnessOfFit):
             found.append((k, self._covariance.spread(H - k[:, None] * Q), U))
         return map(np.concatenate, zip(*found, strict=True))
 
-    def _rows_of(self, rows: slice, F: Floats) -> tuple[Floats, ...]:
+    def _rows_of(self, rows: slice, F: Floats) -> tuple[Any, ...]:
         """A piece of totals, with cells F of some rows of the fitted table."""
         info = self._info
         _, r, pattern = info.rows(np.arange(rows.start, rows.stop))
@@ -405,7 +405,7 @@ class Uncertainty(Errors):
         value[info.has_no_total(by, cells)] = np.nan
         return value, variance, info.n_without_value()
 
-    def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
+    def _chosen_cells(self, cells: Which) -> Iterator[tuple[Any, ...]]:
         """Yield shares, factors of the chosen cells, sums of w and w²/r, and patterns.
 
         Rows of one pattern may have weights of any scale, and other exposures of their
