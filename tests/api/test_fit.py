@@ -113,7 +113,7 @@ def test_the_suite_passes_on_the_numpy_kernel():
     result = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("-m", "not slow and not oracle and not nightly", "-k", f"not ({large})"),
+            *("-m", "not oracle and not nightly", "-k", f"not ({large})"),
             *(str(here / file) for file in files),
         ],
         env={

@@ -63,7 +63,7 @@ def test_peers_names_what_is_skipped_and_beats_no_optimum(tmp_path) -> None:
     out = tmp_path / "peers.csv"
     run("peers.py", "--table", "triangle", "--budget", 0, "--out", out)
     rows = rows_of(out)
-    assert len(rows) == 12
+    assert len(rows) == 14
     for row in rows:
         assert row["note"] or float(row["excess"]) >= -1e-9
     by_name = {row["rival"]: row for row in rows}
