@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, FitOptions, fit_patterns
+from a1gm._base.float_range import check_range
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
@@ -56,6 +57,7 @@ from a1gm.exceptions import (
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
+    NotRepresentableError,
     ParameterError,
     Text,
     parts_of,
@@ -161,6 +163,8 @@ def fit_nmmf(
 def _checked_weight(value: Any, name: str) -> float:
     """A weight; raise for one that is negative, not finite or too far from 1."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and not isinstance(value, int):
+        value = float(value)  # a NumPy scalar of few bits would overflow below
     if not (is_number and 0 <= value < math.inf):
         raise ParameterError(
             f"{name} must be a finite number of at least 0, got {value!r}."
@@ -227,16 +231,32 @@ def _fit_joint(
     try:
         for name, table in tables.items():
             _check_observed(name, table)
+            if not weights[name]:
+                check_values(table, table.cells, None)
         seen = observe(rows, n_threads=options.n_threads, negatives=None)
         return fit_patterns(seen, options, rows, policy=None)
-    except (NegativeValuesError, InfiniteValuesError):
-        for table in tables.values():  # with the name of the table
-            check_values(table, table.cells, None)
+    except (NegativeValuesError, InfiniteValuesError, NotRepresentableError):
+        for name, table in fitted.items():  # with the name of the table
+            _check_cells(table, weights[name])
         raise
 
 
+def _check_cells(table: Rows, weight: float) -> None:
+    """Raise for the cell of a refused table that is bad, or out of range if weighted."""
+    cells = table.cells
+    check_values(table, cells, None)
+    observed = np.flatnonzero(~np.isnan(cells))
+
+    def where(at: int) -> str:
+        return table.where(*divmod(int(observed[at]), table.n_cols))
+
+    with np.errstate(over="ignore"):
+        weighted = cells.ravel()[observed] * weight
+    check_range(weighted, where)
+
+
 def _check_observed(name: str, table: Rows) -> None:
-    """Raise for a table without a number, and for bad cells of one left out."""
+    """Raise for a table without a number."""
     for _, cells in table.in_pieces():
         if not np.isnan(cells).all():
             return

@@ -19,6 +19,7 @@ from a1gm.exceptions import (
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
+    NotRepresentableError,
     ParameterError,
     UndeterminedError,
     UndeterminedWarning,
@@ -206,6 +207,14 @@ def bad(shape, value):
         ({"alpha": np.nan}, ParameterError, "alpha must be"),
         ({"alpha": 10**400}, ParameterError, "alpha must be 0 or between"),
         ({"alpha": 1e-200}, ParameterError, "alpha must be 0 or between"),
+        ({"Y": bad((5, 8), -3), "alpha": 0}, NegativeValuesError, r"Y\[2, 1\] = -3"),
+        (
+            {"Z": bad((30, 4), np.inf), "beta": 0},
+            InfiniteValuesError,
+            r"Z\[2, 1\] = inf",
+        ),
+        ({"Y": bad((5, 8), 1e150)}, NotRepresentableError, r"^Y\[2, 1\]"),
+        ({"Z": bad((30, 4), 1e60), "beta": 1e90}, NotRepresentableError, r"^Z\[2, 1\]"),
         ({"alpha": True}, ParameterError, r"alpha must be a finite number.*True"),
         ({"tol": 0.0}, ParameterError, "tol"),
     ],
@@ -214,6 +223,13 @@ def test_faults_are_named(options, error, match):
     X, Y, Z = made(9)
     with pytest.raises(error, match=match):
         a1gm.fit_nmmf(**{"X": X, "Y": Y, "Z": Z, **options})
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int64, int])
+def test_weights_of_any_type(kind):
+    X, Y, _ = made(9)
+    fit = a1gm.fit_nmmf(X, Y, alpha=kind(2))
+    np.testing.assert_allclose(fit.a, a1gm.fit_nmmf(X, Y, alpha=2.0).a)
 
 
 def test_a_sparse_table_is_refused_with_what_its_absent_cells_would_be():

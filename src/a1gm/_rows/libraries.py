@@ -381,7 +381,8 @@ class Frame:
         scale = re.search(r"decimal.*?(\d+)\)", text)
         if scale is not None:
             most = 10.0 ** (DIGITS - int(scale[1]))
-        if max(np.fmax.reduce(values), -np.fmin.reduce(values)) <= most:
+        # 2**53 itself may be 2**53 + 1, rounded.
+        if max(np.fmax.reduce(values), -np.fmin.reduce(values)) < most:
             return
         known = self.series(place).drop_nulls().to_list()
         check_exact(known, f"Column {shown(self.names[place])}")
