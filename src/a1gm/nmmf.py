@@ -242,7 +242,7 @@ def _fit_joint(
 
 
 def _check_cells(table: Rows, weight: float) -> None:
-    """Raise for the cell of a refused table that is bad, or out of range if weighted."""
+    """Raise for the cell of a refused table that is bad, or is out of range."""
     cells = table.cells
     check_values(table, cells, None)
     observed = np.flatnonzero(~np.isnan(cells))

@@ -257,6 +257,15 @@ KINDS = {
 }
 
 
+@pytest.mark.parametrize("kind", ["pandas", "unsigned", "polars", "arrow"])
+def test_the_first_integer_that_float64_rounds_is_refused(kind):
+    frame = KINDS[kind]({"a": [2**53 + 1, None, 5], "b": [1, 2, 3]})
+    with pytest.raises(NotRepresentableError, match=r"Column '?a'? .*9007199254740993"):
+        a1gm.impute(frame)
+    exact = KINDS[kind]({"a": [2**53, None, 5], "b": [1, 2, 3]})
+    assert list_of(a1gm.impute(exact)["a"])[0] == 2**53
+
+
 def list_of(column):
     return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
 
