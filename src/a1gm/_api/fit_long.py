@@ -125,7 +125,7 @@ def fit_long(
     source = cells.rows(duplicates)
     names, values = cells.names, tuple(key.values for key in cells.keys)
     del cells  # its codes are not needed any more
-    return fit_rows(source, options, long=names, key_values=values)
+    return fit_rows(source, options, absent="missing", long=names, key_values=values)
 
 
 def check_long(duplicates: str, weighting: Weighting, negatives: Negatives) -> None:

@@ -35,6 +35,7 @@ from a1gm.exceptions import (
 Duplicates: TypeAlias = Literal["raise", "sum"]
 NAMES = ("row", "column", "value")  # of a Series whose index has none
 SPARSE = 32  # cells per row of the frame from which on a group is read as sparse
+FEW_ABSENT = 2  # cells for each row of the frame up to which a table is an array
 SMALL_TABLE = 1 << 16
 ROW_NUMBER = "row {}".format  # what messages call a row of a frame
 
@@ -270,8 +271,21 @@ class LongTable:
             x = np.where(V > 0.0, x, np.nan)
         check_values(self, x, negatives)
 
-    def rows(self, duplicates: Duplicates) -> SparseRows:
-        """The cells as a sparse table whose absent cells are missing."""
+    def rows(self, duplicates: Duplicates) -> AnyRows:
+        """The cells as a table; a sparse one if most of its cells are missing."""
+        row, column = self.keys
+        n_rows, n_cols = self.shape
+        most = FEW_ABSENT * len(self.values)
+        if self.weights is None and 0 < n_rows * n_cols <= most:
+            place = row.codes.astype(np.int64) * n_cols + column.codes
+            if np.bincount(place).max() == 1:
+                cells = np.full((n_rows, n_cols), np.nan)
+                cells.ravel()[place] = self.values
+                dense = table_of(cells)
+                dense.row_labels = row.labels
+                dense.col_labels = column.labels
+                dense.backend = self.backend
+                return dense
         table = self._sorted(self.values)
         if table.nnz < len(self.values):
             if duplicates == "raise":
@@ -282,7 +296,6 @@ class LongTable:
                 table = self._sorted(self.values[known], known)
             n_missing = self._sorted(self.values[~known], ~known).nnz
             self.warn_partial(table.nnz + n_missing - n_pairs)
-        row, column = self.keys
         rows = SparseRows(
             table.indptr.astype(np.int64),
             table.indices.astype(np.int32, copy=False),
