@@ -114,6 +114,25 @@ def test_tables_without_factors_are_refused(X, words):
         a1gm.fit(np.array(X, float), negatives="allow")
 
 
+@pytest.mark.parametrize("first", [[0.0, 2.0], [0.0, 200.0]])
+def test_rows_that_cancel_beside_a_factor_of_zero_are_refused(first, tmp_path):
+    """Seen: 1000 and -1000 fitted by 0, with a certificate of 0."""
+    X = np.array([first, [-1000.0, nan], [1000.0, nan]])
+    path = tmp_path / "x.csv"
+    np.savetxt(path, X, delimiter=",", header="a,b", comments="")
+    in_pieces = PatternTable(negatives="allow").update(X[:2]).update(X[2:])
+    without_rows = PatternTable(negatives="allow", keep_rows=False).update(X)
+    for call in (
+        partial(a1gm.fit, X, negatives="allow"),
+        partial(a1gm.fit, X[:, ::-1], negatives="allow"),
+        partial(a1gm.fit_file, path, negatives="allow"),
+        in_pieces.solve,
+        without_rows.solve,
+    ):
+        with pytest.raises(DataError, match="No factors reproduce"):
+            call()
+
+
 def test_rows_that_cancel_in_files_and_pieces(tmp_path):
     X = np.array([[1.0, nan], [-2.0, 0.0], [2.0, 0.0]])
     path = tmp_path / "x.csv"

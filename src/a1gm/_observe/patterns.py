@@ -113,6 +113,15 @@ class Patterns:
                 total[some] = np.add.reduceat(self.sums, self.ptr[:-1][some])
         return total
 
+    def has_row_sums(self) -> Bools:
+        """Patterns with a row whose sum is not 0; those of other rows may cancel it."""
+        some: Bools = self.row_sums != 0.0
+        if self.zero_counts is not None:
+            some |= self.counts > self.zero_counts
+        elif self.sum_of_row is not None and self.pattern_of_row is not None:
+            some[self.pattern_of_row[self.sum_of_row != 0.0]] = True
+        return some
+
     @cached_property
     def col_sums(self) -> Floats:
         """Sum of each column."""

@@ -27,10 +27,10 @@ def margin_mismatch(factors: Factors, patterns: Patterns) -> float:
         inside = patterns.inside(*labels)
     row_sums, col_sums = patterns.row_sums, patterns.col_sums
     rows, cols = _margins(inside, w, h)
-    if min(row_sums.min(initial=0.0), col_sums.min(initial=0.0), h.min()) >= 0.0:
+    if not patterns.n_negative:
         gaps = [relative_gap(rows, row_sums), relative_gap(cols, col_sums)]
     else:
-        has_data = (row_sums != 0.0) | (scale != 0.0)
+        has_data = patterns.has_row_sums() | (scale != 0.0)
         ones = _margins(inside, scale, h)[0][has_data]
         size = _margins(inside, np.abs(w), np.abs(h))[1]
         unit = np.maximum(size, np.abs(col_sums))

@@ -95,7 +95,7 @@ def signed_factors(
             inside.margins(ones, np.nan_to_num(x))[0] for x in (h, np.abs(h))
         )
         scale = 1.0 / np.where(np.abs(reach) > CANCELLED * most, reach, 0.0)
-    is_empty = (pattern_block < 0) | ((most == 0.0) & (patterns.row_sums == 0.0))
+    is_empty = (pattern_block < 0) | ((most == 0.0) & ~patterns.has_row_sums())
     if not (np.isfinite(h[on]).all() and np.isfinite(scale[~is_empty]).all()):
         return None
     h[~on & patterns.has_observed()[1]] = 0.0
