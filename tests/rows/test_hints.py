@@ -156,6 +156,7 @@ def columns_of(table):
         # Holes inside a triangle.
         (columns_of(PAID), {}, "with 1 more hole before known cells"),
         (columns_of(PAID), {}, "write 0. The frames of chainladder have NaN for 0"),
+        (columns_of(PAID), {}, "the Triangle itself to a1gm.fit or a1gm.fit_many."),
         (columns_of(SCATTERED), {}, None),
         (columns_of(SCATTERED[:, ::-1]), {}, None),
         # Zeros that mean missing.

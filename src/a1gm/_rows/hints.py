@@ -354,8 +354,7 @@ def _about_inner_holes(head: _Head) -> Iterator[Hint]:
             "before known cells of the same row; such holes are filled like the "
             "others.",
             "If nothing was paid there, write 0. The frames of chainladder have NaN "
-            "for 0: pass the Triangle itself, or the differences of its cumulative "
-            "frame.",
+            "for 0: pass the Triangle itself to a1gm.fit or a1gm.fit_many.",
         )
 
 
