@@ -388,6 +388,16 @@ def test_a_total_that_a_reader_took_for_a_header(name):
     a1gm.scale(seed, frame.rename(columns={name: "shop"}))  # of 1970, say
 
 
+def test_a_total_of_a_mistyped_name_that_a_reader_took_for_a_header():
+    names = ["Aachen", "Bonn", "Cologne"]
+    seed = pd.DataFrame({"x": [1.0, 4, 2], "y": [2.0, 5, 2]}, names)
+    frame = pd.DataFrame({"Bon": ["Aachen", "Cologne"], "70": [10, 20]})
+    with pytest.raises(DataError, match="which is a total"):
+        a1gm.scale(seed, frame)
+    a1gm.scale(seed.rename_axis("Bon"), frame)  # of 1970, say
+    a1gm.scale(seed, pd.DataFrame({"Bon": names, "70": [10, 5, 20]}))
+
+
 def test_names_for_a_seed_without_names():
     table = a1gm.scale(FRAME.to_numpy(), pd.Series({"b": 40, "a": 60}), [20, 30, 50])
     np.testing.assert_allclose(table.table, EXPECTED, rtol=1e-12)

@@ -98,11 +98,54 @@ def test_a_first_line_with_a_mistyped_name_is_no_header(seed, csv, total, others
         assert "rows.csv, line 1" in done.stderr
         assert "--thousands ','" in done.stderr
     else:
-        assert "No row is called 'b'" in done.stderr
+        assert "rows.csv, line 1: the table has no 'b'" in done.stderr
         assert "Did you mean 'B'?" in done.stderr
     holes, out = seed.parent / "holes.csv", seed.parent / "filled.csv"
     run("impute", holes, "-o", out, *rows, code=code)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("header", ["shop,0", "shop,2020", ",0", "Name,total"])
+def test_a_header_with_a_number(seed, csv, header):
+    csv(f"{header}\nA,40\nB,60\n", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, "-q")
+    assert done.stdout.splitlines()[1].startswith("A,hi,6.66")
+
+
+def test_sums_of_a_frame_with_two_names(csv):
+    table = csv("r,city,x,y\nN,A,1,2\nS,B,3,5\n", "two.csv")
+    frame = pd.read_csv(table).set_index(["r", "city"])
+    frame.sum(axis=1).to_csv(table.parent / "rows.csv")
+    ids = "--id", "r", "--id", "city"
+    done = run("scale", table, *ids, "--row-totals", table.parent / "rows.csv", "-q")
+    assert done.stdout.splitlines() == table.read_text().splitlines()
+
+
+def test_a_header_of_another_name_needs_a_word(seed, csv):
+    csv("town,2020\nA,40\nB,60\n", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, code=2)
+    assert "line 1: the table has no 'town'" in done.stderr
+    assert "because the last cell, '2020', is a number" in done.stderr
+    assert "If this line is a header, write a word" in done.stderr
+
+
+@pytest.mark.parametrize("total", ["$70", "(70)", "0x10", "７０", "70 USD"])
+def test_a_first_total_in_another_notation_is_not_dropped(seed, csv, total):
+    csv(f"b,{total}\nA,40\n", "rows.csv")
+    rows = "--row-totals", seed.parent / "rows.csv"
+    done = run("scale", seed, "--id", "shop", *rows, code=1)
+    assert "rows.csv, line 1" in done.stderr
+
+
+def test_a_first_total_that_names_columns_of_parquet(seed):
+    path = seed.parent / "rows.parquet"
+    pd.DataFrame({"b": ["A"], "70": [40]}).to_parquet(path)
+    done = run("scale", seed, "--id", "shop", "--row-totals", path, code=1)
+    assert "called 'b' and '70', which is a total" in done.stderr
+    pd.DataFrame({"shop": ["A"], "70": [40]}).to_parquet(path)
+    run("scale", seed, "--id", "shop", "--row-totals", path, "-q")
 
 
 def test_a_first_line_that_is_no_total_of_its_row(seed, csv):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
-from a1gm._base.words import counted
+from a1gm._base.words import counted, did_you_mean
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.frames import library_of
 from a1gm._rows.labels import Lookup, label_at, plain_text
@@ -81,20 +81,30 @@ def labelled_totals(given: Any, name: str, known: Iterable[Any]) -> LabelledTota
             label = getattr(getattr(given, "index", None), "name", None)
             if rows.choice is not None and rows.choice.ids:
                 label = rows.choice.ids[0]
-            _check_header(label, rows.col_labels[0], name, known)
+            check_header(label, rows.col_labels[0], name, known, rows.row_labels)
         return LabelledTotals(rows.row_labels, rows.cells[:, 0], rows.name)
     labels = given.index if hasattr(given, "iloc") else None
     if labels is not None:
-        _check_header(labels.name, given.name, name, known)
+        check_header(labels.name, given.name, name, known, labels)
     if library_of(given):
         given = np.asanyarray(given)
     return LabelledTotals(labels, _numbers(given, name), name)
 
 
-def _check_header(label: Any, total: Any, name: str, known: Iterable[Any]) -> None:
-    """Raise where a reader took the first total for the names of the columns."""
-    names = {plain_text(one).casefold() for one in known}
-    if not isinstance(total, str) or str(label).casefold() not in names:
+def check_header(
+    label: Any, total: Any, name: str, known: Iterable[Any], labels: Any
+) -> None:
+    """Raise where a reader took the first total for the names of the columns.
+
+    Its ``label`` is then one of those ``known``, or like one that has no total among
+    the ``labels``.
+    """
+    if not isinstance(total, str) or label in (None, getattr(known, "name", None)):
+        return
+    names = {plain_text(one) for one in known}
+    without = names.difference(map(plain_text, () if labels is None else labels))
+    is_name = str(label).casefold() in map(str.casefold, names)
+    if not is_name and not did_you_mean(label, without):
         return
     try:
         float(total)
@@ -102,7 +112,7 @@ def _check_header(label: Any, total: Any, name: str, known: Iterable[Any]) -> No
         return
     raise DataError(
         f"The columns of {name} are called {label!r} and {total!r}, which is a total. "
-        "Read its file without a header."
+        "Read its file without a header, or call the totals by a word, such as 'total'."
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted, listed, shown
+from a1gm._base.words import counted, did_you_mean, listed, shown
 from a1gm._rows.columns import (
     Choice,
     Kind,
@@ -48,6 +48,7 @@ from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import LazyLabels, check_there, plain_text
 from a1gm._rows.rows import Readable, Rows, table_of
+from a1gm._rows.totals import check_header
 from a1gm.exceptions import (
     A1gmWarning,
     DataHintWarning,
@@ -683,13 +684,37 @@ def totals_beside(given: Any, files: TableFiles, names: Any) -> Any:
     if not paths:
         return given
     known = set() if names is None else {plain_text(name) for name in names}
-    other = _open_beside(paths, files, known, known)
+    other = _open_beside(paths, files, known.union(files.id), known)
     header = list(other.first.names)
     n_known = sum(name in known for name in header)
     is_line = n_known > 0 if len(header) > 2 else n_known == len(header)
     columns = header if is_line else header[-1:]
     ids = [] if is_line else header[:-1]
-    return other.choosing(columns=columns, exclude=(), id=ids or None).in_memory()[0]
+    rows, _ = other.choosing(columns=columns, exclude=(), id=ids or None).in_memory()
+    if ids and known:
+        _check_first_line(other, files, rows, known)
+    return rows
+
+
+def _check_first_line(
+    other: TableFiles, files: TableFiles, totals: Rows, known: Collection[str]
+) -> None:
+    """Raise where a header was read as a total, or a total as a header."""
+    *ids, number = other.first.names
+    if isinstance(other.first, TypedSource):
+        if ids[0] not in files.id:
+            check_header(ids[0], number, totals.name, known, totals.row_labels)
+        return
+    label = totals.row_labels[0]
+    if other.options == files.options or label in known:
+        return
+    number = other.first.first_record()[-1]
+    raise LabelError(
+        f"{totals.name}, line 1: the table has no {label!r}, which was read as the "
+        f"name of a total because the last cell, {number!r}, is a number or missing."
+        f"{did_you_mean(label, known)} If this line is a header, write a word in its "
+        "last cell, such as 'total'."
+    )
 
 
 def _open_beside(
@@ -700,8 +725,8 @@ def _open_beside(
 ) -> TableFiles:
     """Open numbers beside a table, with a header unless their first line is data.
 
-    That is a line that begins with one of the ``labels``, or that ends with a number
-    and has none of the ``names`` of a header.
+    That is a line that begins with one of the ``labels``, or that ends with a number,
+    in whatever notation, and has none of the ``names`` of a header.
     """
     found = find_files(given)
     with_header = TableFiles(found, files.options)
@@ -714,7 +739,9 @@ def _open_beside(
         return with_header
     is_data = SEPARATOR.join(label) in labels
     if set(names).isdisjoint(record):
-        is_data = is_data or is_number_like(number, files.options)
+        is_word = number.lstrip()[:1].isalpha() or not any(map(str.isdigit, number))
+        is_amount = bool(label) and not is_word  # such as $70
+        is_data = is_data or is_amount or is_number_like(number, files.options)
     return without if is_data else with_header
 
 
