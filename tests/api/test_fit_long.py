@@ -472,3 +472,21 @@ def test_sums_over_rows_without_a_value_are_counted():
         a1gm.fit_long(again, ["site", "year", "month"], "n", duplicates="sum")
     whole = counts[counts["site"] != "c"].fillna(1.0)
     a1gm.fit_long(whole, ["site", "year"], "n", duplicates="sum")
+
+
+def test_a_long_table_of_few_holes_takes_what_a_sparse_one_does():
+    from scipy.sparse import csr_array
+
+    X = np.outer([1.0, 2.0, 4.0], [3.0, 1.0, 2.0, 5.0])
+    for n_holes in (2, 8):  # read as an array, and by its cells
+        i, j = np.divmod(np.arange(12), 4)
+        i, j = (np.roll(codes, 1)[n_holes - 1 :] for codes in (i, j))
+        frame = pd.DataFrame({"shop": i, "month": j, "value": X[i, j]})
+        fit = a1gm.fit_long(frame, KEYS, "value", on_undetermined="ignore")
+        cells = csr_array((X[i, j], (i - i.min(), j)))
+        seen = a1gm.fit(cells, absent="missing", on_undetermined="ignore")
+        np.testing.assert_allclose(fit.row_factor, seen.row_factor, 1e-14)
+        assert fit.divergence_of(cells) == pytest.approx(seen.divergence, abs=1e-12)
+        twice = pd.concat([frame, frame[:1]])
+        with pytest.raises(LabelError, match="occurs twice"):
+            a1gm.fit_long(twice, KEYS, "value")

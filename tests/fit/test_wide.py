@@ -34,6 +34,14 @@ KINDS = {
         counts(8, 12),
         {"weights": np.random.default_rng(1).uniform(1.0, 3.0, (8, 12))},
     ),
+    "twins of weights": lambda: (
+        np.vstack([counts(4, 12), counts(4, 12) + 1.0]),
+        {
+            "weights": np.outer(
+                [1.0, 2.5], np.random.default_rng(1).uniform(1, 3, 48)
+            ).reshape(8, 12)
+        },
+    ),
     "exposure": lambda: (
         counts(8, 12),
         {"exposure": np.random.default_rng(1).uniform(1.0, 3.0, (8, 12))},
@@ -60,17 +68,23 @@ def test_errors_of_few_rows_are_those_of_dense_algebra(kind):
     inside = fit.row_block[:, None] == fit.col_block
     rates = np.where(inside, np.outer(fit.row_factor, fit.col_factor), 0.0)
     F = np.where(np.isnan(X), 0.0, V * E * rates)
+    missing = np.where(np.isnan(X), E * rates, 0.0)
     rows, cols = F.any(axis=1), F.any(axis=0)
+    missing = missing[np.ix_(rows, cols)]
     X, F, V = (table[np.ix_(rows, cols)] for table in (X, F, V))
     label, base = fit.col_block[cols], np.flatnonzero(cols)[0]
     value = np.where(label == label[0], fit.col_factor[cols], nan)
     value = value / fit.col_factor[base]
-    phi = fit.uncertainty().dispersion
+    phi, r = fit.uncertainty().dispersion, F.sum(axis=1)[:, None]
     for robust, C in enumerate(sandwich(X, F, V, phi)):
         u = fit.uncertainty(robust=bool(robust))
         variance = C.diagonal() - 2.0 * C[0] + C[0, 0]
         found = u.index(base).se[cols]
         np.testing.assert_allclose(found, value * np.sqrt(abs(variance)), 1e-7, 1e-9)
+        total = np.diag(missing.sum(axis=0)) - missing.T @ (F / r)
+        variance = np.sum(phi * missing**2 / r, axis=0) + np.sum(total @ C * total, 1)
+        found = np.nan_to_num(u.totals("column").se_estimation[cols])
+        np.testing.assert_allclose(found, np.sqrt(variance), 1e-9, 1e-9)
         G = u.covariance[np.ix_(cols, cols)]
         contrasts = G.diagonal()[:, None] + G.diagonal() - 2.0 * G
         expected = C.diagonal()[:, None] + C.diagonal() - 2.0 * C

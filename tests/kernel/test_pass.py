@@ -305,3 +305,16 @@ def test_parts(seed, n, widths, layout, wide):
     np.testing.assert_allclose(got[0], expected[0], rtol=1e-13)
     if got[1] == expected[1]:  # the compiled one decides before it has seen all rows
         assert_same_observation(got, expected)
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 9])
+@pytest.mark.parametrize("n_cols", [150, 154, 400])
+def test_a_wide_matrix_stored_by_columns_is_read_by_rows(n_rows, n_cols):
+    rng = np.random.default_rng(n_cols)
+    X = rng.integers(0, 9, (n_rows, n_cols)).astype(float)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    room = np.full((n_rows + 3, 2 * n_cols), np.inf, order="F")
+    room[2 : n_rows + 2, ::2] = X  # columns with a gap, which begin anywhere
+    cells = room[2 : n_rows + 2, ::2]
+    for table_cells in (0, MANY):
+        assert_same_observation(*observe_both([part(cells)], cells=table_cells))

@@ -389,3 +389,16 @@ def test_names_are_those_of_now() -> None:
     for _ in range(2):  # refused each time
         with pytest.raises(LabelError, match="repeated column names: 'a'"):
             a1gm.fit(frame)
+
+
+def test_columns_that_are_renamed_between_two_fits_are_seen():
+    frame = pd.DataFrame(np.arange(1.0, 13.0).reshape(4, 3), columns=["a", "b", "c"])
+    assert a1gm.fit(frame).to_frames()[1].index.tolist() == ["a", "b", "c"]
+    frame.columns = ["d", "e", "f"]
+    assert a1gm.fit(frame).to_frames()[1].index.tolist() == ["d", "e", "f"]
+    frame = frame.rename(columns={"d": "No"})
+    with pytest.warns(DataHintWarning, match="'No' as row labels"):
+        a1gm.fit(frame)
+    frame.index.name = "shop"
+    frame.columns.names = ["answer"]  # levels of a key are all data
+    assert a1gm.fit(frame).shape == (4, 3)
