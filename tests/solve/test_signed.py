@@ -179,6 +179,31 @@ def test_deviance_residuals_beside_a_negative_fit_are_nan():
     assert np.isfinite(found[~np.isnan(found)]).all()
 
 
+def test_cells_fitted_by_zero_have_no_scaled_residual_and_no_errors():
+    """Seen: residuals of inf beside a finite dispersion."""
+    X = [[5, 3, -1, 2], [4, 2, 1, nan], [6, -2, nan, nan], [3, nan, nan, nan]]
+    X = np.array(X, float)
+    fit = a1gm.fit(X, negatives="allow")
+    assert (fit.reconstruct()[:, 2] == 0.0).all()
+    for kind in ("pearson", "deviance"):
+        expected = np.isnan(X)
+        expected[:2, 2] = True
+        expected |= (X < 0.0) & (kind == "deviance")
+        found = fit.residuals(X, kind=kind)
+        np.testing.assert_array_equal(~np.isfinite(found), expected)
+        np.testing.assert_array_equal(np.isnan(found), expected)
+    table = PatternTable(negatives="allow", keep_rows=False, uncertainty=True)
+    for one in (fit, table.update(X).solve()):
+        with pytest.raises(DataError, match=r"0 where the data are not.*Mack's"):
+            one.uncertainty()
+    X[:2, 2] = 0.0
+    X[2, 0] = 2.0  # a row of sum 0
+    with pytest.raises(DataError, match="Mack's"):
+        a1gm.fit(X, negatives="allow").uncertainty()
+    X[2, :2] = 6.0, -1.0
+    assert a1gm.fit(X, negatives="allow").uncertainty().dispersion > 0.0
+
+
 def test_a_column_of_factor_zero_has_the_value_zero():
     X = np.array([[1.0, -0.5, 2.0, 1.0], [3.0, 4.0, 5.0, -1.0], [1.0, 2.0, nan, nan]])
     for X[:2, 3] in ([0.0, -0.0], [1.0, -1.0]):

@@ -483,7 +483,7 @@ class RankOneFit(Solution, Kept):
         ------
         DataError
             The table has fewer than one degree of freedom, or, with negative cells, a
-            fitted cell is below 0.
+            fitted cell is below 0, or 0 where the cell is not.
         ParameterError
             The fit did not keep its data; or the table in memory, which is read again
             here, has other sums than when it was fitted. (A change that keeps the sum

@@ -62,7 +62,8 @@ class Cells:
             else:
                 cells = divergence_of_cells(np.maximum(self.x, 0.0), self.fitted)
                 found = np.sign(off) * np.sqrt(2.0 * self.weight * cells)
-                found[(self.x < 0.0) | (self.fitted < 0.0)] = np.nan
+                found[self.x < 0.0] = np.nan
+        found[self.fitted <= 0.0] = np.nan
         return np.where(off == 0.0, 0.0, found)
 
     def divergence(self) -> float:

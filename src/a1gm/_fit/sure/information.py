@@ -292,8 +292,11 @@ class Information:
         w, _, pattern = self.every_row
         return np.where(w > 0.0, self.component[pattern], np.int32(-1))
 
-    def has_negative_fit(self) -> bool:
-        """Whether a fitted cell, observed or not, is below 0."""
+    def has_no_variance(self) -> bool:
+        """Whether a fitted cell is below 0, or 0 where the cell is not."""
+        return self._has_negative_fit() or self._has_cells_fitted_by_zero()
+
+    def _has_negative_fit(self) -> bool:
         w, component = self.solved.factors.pattern_factor, self.component
         if self.fates.rows.is_kept:
             w, _, pattern = self.every_row
@@ -307,6 +310,19 @@ class Information:
             ends.append((low, high))
         (low, high), (low_column, high_column) = ends
         return bool(((low * high_column < 0.0) | (high * low_column < 0.0)).any())
+
+    def _has_cells_fitted_by_zero(self) -> bool:
+        patterns = self.patterns
+        if patterns.squares is not None:
+            return any(
+                (patterns.squares[some][self.shares(some)[0] == 0.0] != 0.0).any()
+                for some in patterns.stretches()
+            )
+        if self.table.source is None:
+            return False
+        return any(
+            ((cells.fitted == 0.0) & (cells.x != 0.0)).any() for cells in self.cells()
+        )
 
     # ---------------------------------------------------------- the fitted table again
     def check_same(self, seen: Floats, fitted: Floats) -> None:

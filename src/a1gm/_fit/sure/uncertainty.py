@@ -56,9 +56,10 @@ NO_DEVIANCE = (
     'dispersion= out (then it is "pearson"), or pass a number or "poisson".'
 )
 BELOW_ZERO = (
-    "Some fitted cells are below 0, where the over-dispersed Poisson model has no "
-    "variance, so this fit has no standard errors. For a claims triangle use Mack's "
-    "method, which estimates them from the development factors."
+    "Some fitted cells are below 0, or 0 where the data are not, and the "
+    "over-dispersed Poisson model has no variance there, so this fit has no standard "
+    "errors. For a claims triangle use Mack's method, which estimates them from the "
+    "development factors."
 )
 OUTLYING = 0.2  # of Pearson's statistic is more than one cell should carry
 
@@ -320,7 +321,7 @@ class Uncertainty(Errors):
     ) -> None:
         check_dispersion(dispersion)
         self._scatter, self._info = scatter, scatter.info
-        if self._info.is_signed and self._info.has_negative_fit():
+        if self._info.is_signed and self._info.has_no_variance():
             raise DataError(BELOW_ZERO)
         self.dof = self._info.counts.degrees_of_freedom
         self._choose(dispersion, RANK)
