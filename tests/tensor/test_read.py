@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import coo_array, coo_matrix, csr_array
 from support.tensor_oracle import random_table
@@ -191,6 +192,28 @@ ONES = np.ones((2, 3, 2))
 def test_cells_and_sums_that_are_out_of_range_are_refused(T, weighting):
     with pytest.raises(NotRepresentableError, match=r"^T\[0, 0, 0\]: A cell or a sum"):
         a1gm.fit_tensor(T, **weighting)
+
+
+MIXED = np.where(np.indices((2, 3, 2))[0] == 0, 1e-200, 1e200)
+
+
+@pytest.mark.parametrize(
+    ("T", "place"), [(MIXED, "1, 0, 0"), (ONES * 3e306, "0, 0, 0")]
+)
+def test_the_cell_out_of_range_is_named_without_a_warning(T, place):
+    index = np.indices(T.shape).reshape(3, -1)
+    frame = pd.DataFrame({**dict(zip("abc", index, strict=True)), "T": T.ravel()})
+    for fit in (
+        lambda: a1gm.fit_tensor(T),
+        lambda: a1gm.fit_long(frame, keys=list("abc"), value="T"),
+    ):
+        with pytest.raises(NotRepresentableError, match=rf"^T\[{place}\]: A cell"):
+            fit()
+
+
+def test_cells_that_lie_far_apart_are_fitted():
+    T = np.array([[1e100, 2e100], [1e-100, 2e-100]])
+    np.testing.assert_allclose(a1gm.fit_tensor(T).reconstruct(), T, rtol=1e-13)
 
 
 def test_exposures_that_are_out_of_range_are_named():
