@@ -137,6 +137,7 @@ def test_a_first_total_in_another_notation_is_not_dropped(seed, csv, total):
     rows = "--row-totals", seed.parent / "rows.csv"
     done = run("scale", seed, "--id", "shop", *rows, code=1)
     assert "rows.csv, line 1" in done.stderr
+    assert f"pass --missing {total}" in done.stderr.replace("'", "")
 
 
 def test_a_first_total_that_names_columns_of_parquet(seed):

@@ -261,4 +261,5 @@ def _reads(decimal: str, thousands: str | None, text: str) -> bool:
         digits += rf"|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+"
     point = re.escape(decimal)
     number = rf"[+-]?(?:(?:{digits})(?:{point}\d*)?|{point}\d+)"
-    return decimal != thousands and re.fullmatch(number, text) is not None
+    is_number = re.fullmatch(number, text, re.ASCII) is not None
+    return is_number and decimal != thousands
