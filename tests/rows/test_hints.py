@@ -80,7 +80,7 @@ RATINGS = {
     "item": [f"i{k}" for k in RNG.integers(1, 25, 200)],
     "rating": RNG.integers(1, 6, 200).tolist(),
 }
-SUMS = "Total", "SUM", "Grand total", "row_total", "Summe"
+SUMS = "All", "Total", "SUM", "Grand total", "row_total", "Summe"
 TOTAL = "looks like the total of the others"
 
 
@@ -171,6 +171,12 @@ def columns_of(table):
         (columns_of(LOGARITHMS), {}, "a1gm.assess(X)"),
         (columns_of(np.exp(LOGARITHMS)), {}, None),
         (columns_of(np.round(LOGARITHMS)), {}, None),
+        (columns_of(np.log(RNG.lognormal(10, 1, (60, 8)))), {}, "as logarithms do"),
+        (columns_of(np.log(RNG.lognormal(10, 2, (200, 8)))), {}, "as logarithms do"),
+        (columns_of(np.round(10 + 8 * RNG.random((40, 5)), 2)), {}, None),  # prices
+        (columns_of(np.round(RNG.normal(14, 1.5, (40, 5)), 2)), {}, None),
+        (columns_of(15 + 5 * RNG.random((30, 8))), {}, None),  # degrees
+        (columns_of(8 + 12 * RNG.random((30, 8))), {}, None),
         (columns_of(MEASURES), {}, "look like different measures"),
         (columns_of(MEASURES), {}, "See a1gm.assess(X)."),
         (columns_of(MEASURES[:10]), {}, None),  # too few rows to see it
@@ -185,7 +191,8 @@ def columns_of(table):
         ({"x": [5, 1], "y": ["SKU01", "SKU02"]}, {}, None),
         ({"x": [5, 1], "y": ["<38", ">40"]}, {}, None),
         ({"plot": ["001", "002"], "x": [5, 1], "y": [3, 1]}, {}, None),
-        ({"price": ["1,5", "2,5"], "x": [5, 1], "y": [3, 1]}, {}, "Convert"),
+        ({"price": ["1,5", ""], "x": [5, 1], "y": [3, 1]}, {}, None),
+        ({"version": ["1.0", "1.1"], "x": [5, 1], "y": [3, 1]}, {}, None),
         ({"x": [5, 1], "y": ["1,5", "2,5"]}, {}, "Convert"),
         ({"x": [5, 1], "y": ["ok", "late"]}, {}, None),
         ({"x": [5, 1], "y": ["ok", "5"]}, {}, None),

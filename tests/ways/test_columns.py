@@ -32,6 +32,7 @@ from a1gm.exceptions import (
 from ways.ways import Noted, noted
 
 N_ROWS = 6
+RNG = np.random.default_rng(0)
 Columns = dict[Any, list[Any]]
 
 
@@ -507,6 +508,75 @@ def test_labels_of_a_cross_table_after_reset_index_name_the_rows(cross):
         assert "shop" not in a1gm.fit(sites).col_labels
     named = cross.set_axis(list("abcde")).rename_axis("shop").reset_index()
     assert list(a1gm.fit(named).col_labels) == list(cross)
+
+
+PIVOTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "pivot_table": lambda cells: cells.pivot_table(
+        index=["name", "year"], columns="product", values="sales"
+    ),
+    "unstack": lambda cells: (
+        cells.groupby(["name", "year", "product"]).sales.sum().unstack()
+    ),
+    "crosstab": lambda cells: pd.crosstab(
+        [cells["name"], cells["year"]],
+        cells["product"],
+        values=cells.sales,
+        aggfunc="sum",
+    ),
+}
+RESET: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "all": lambda frame: frame.reset_index(),
+    "name": lambda frame: frame.reset_index().set_index("name"),
+    "one": lambda frame: frame.reset_index(level=1),
+    "some rows": lambda frame: frame.reset_index(level=1).reset_index(drop=True)[1:],
+}
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("reset", RESET)
+@pytest.mark.parametrize("products", [("apples", "pears"), ("zinc", "zircon")])
+def test_keys_of_a_pivot_after_reset_index_are_labels(pivot, reset, products, tmp_path):
+    keys = pd.MultiIndex.from_product(
+        [["north", "south"], range(2000, 2005), products],
+        names=["name", "year", "product"],
+    )
+    sales = RNG.gamma(3, 9, len(keys))
+    cells = pd.Series(sales, keys, name="sales").reset_index()
+    frame = RESET[reset](PIVOTS[pivot](cells))
+    frame.to_parquet(tmp_path / "pivot.parquet")
+    ways = (a1gm.fit, frame), (a1gm.fit_file, tmp_path / "pivot.parquet")
+    for fit_of, table in ways:
+        with noted() as found:
+            assert list(fit_of(table).col_labels) == sorted(products)
+        assert any("took 'year' as" in text for text in found.texts)
+
+
+@pytest.mark.parametrize("levels", [("No", "Yes"), ("Day", "Night", "Dusk")])
+def test_levels_called_like_labels_stay_data_behind_a_number_key(levels):
+    years = pd.Series(RNG.integers(2000, 2006, 200), name="year")
+    table = pd.crosstab(years, pd.Series(RNG.choice(levels, 200), name="level"))
+    with pytest.warns(DataHintWarning, match="'year' as row labels"):
+        assert list(a1gm.fit(table.reset_index()).col_labels) == sorted(levels)
+
+
+def test_levels_in_the_order_of_their_categories_are_data(tmp_path):
+    levels = pd.Categorical(RNG.choice(["No", "Maybe", "Yes"], 200))
+    levels = pd.Series(levels.reorder_categories(["No", "Maybe", "Yes"]), name="level")
+    table = pd.crosstab(pd.Series(RNG.integers(1, 6, 200), name="shop"), levels)
+    table.to_parquet(tmp_path / "cross.parquet")
+    for fit in (a1gm.fit(table), a1gm.fit_file(tmp_path / "cross.parquet")):
+        assert list(fit.col_labels) == ["No", "Maybe", "Yes"]
+
+
+def test_margins_of_a_cross_table_are_hinted_at():
+    shops = pd.Series(RNG.integers(1, 6, 200), name="shop")
+    years = pd.Series(RNG.integers(2000, 2006, 200), name="year")
+    levels = pd.Series(RNG.choice(["No", "Yes"], 200), name="level")
+    for rows in (shops, [shops, years]):
+        with noted() as found:
+            a1gm.fit(pd.crosstab(rows, levels, margins=True))
+        assert any("column 'All' looks like the total" in text for text in found.texts)
+        assert any("row 'All' looks like the total" in text for text in found.texts)
 
 
 def test_columns_with_totals_are_data_for_scale(cross, tmp_path):

@@ -13,9 +13,10 @@ disagrees. A column without any value is ``"number"``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from a1gm._base.warn import warn_user
@@ -114,6 +115,7 @@ def choose(
     fewest: int = 2,
     has_index: bool = False,
     has_axis: bool = False,
+    former_keys: Collection[Any] = (),
     name: str = "X",
 ) -> Choice:
     """Choose the columns of a table, its row labels, and those that are kept as is.
@@ -125,8 +127,8 @@ def choose(
     ``data`` are names of data columns where the schema has them, such as those with a
     total. ``has_index``: the container's own index labels the rows; ``has_axis``: its
     columns are levels of a named key, as in a cross-table, so that no number column is
-    a label. At least ``fewest`` columns are left where number columns are taken for
-    labels.
+    a label but ``former_keys``, which names decide on. At least ``fewest`` columns are
+    left where number columns are taken for labels.
 
     Raises LabelError for a name that is not there or where too few columns are left to
     fit, NotNumericError where no column holds numbers.
@@ -146,6 +148,7 @@ def choose(
     rule = _Rule(
         known={plain_text(label) for label in (*names_in(fitted), *data)},
         has_axis=has_axis,
+        former_keys=former_keys,
         has_times=have_times(schema),
     )
     infers_ids = fitted is None and not ids and not has_index
@@ -176,13 +179,15 @@ class _Rule:
 
     known: set[str]  # names of data columns
     has_axis: bool
+    former_keys: Collection[Any]
     has_times: bool
 
     def is_data(self, column: Any, kind: Kind, *, leads: bool, is_first: bool) -> bool:
         """Whether a column is data; ``leads``: no data column is before it."""
         if self.known and plain_text(column) in self.known:
             return True
-        if kind != "number" or self.has_axis:
+        is_level = self.has_axis and not (leads and column in self.former_keys)
+        if kind != "number" or is_level:
             return kind == "number"
         times = self.has_times
         return not is_label(column, leads=leads, is_first=is_first, has_times=times)
@@ -232,6 +237,7 @@ class ColumnOptions:
         *,
         has_index: bool = False,
         has_axis: bool = False,
+        former_keys: Collection[Any] = (),
     ) -> Choice | None:
         """Choose among columns of these kinds; None where every one is the table."""
         if self.every:
@@ -247,6 +253,7 @@ class ColumnOptions:
                 fewest=self.fewest,
                 has_index=has_index,
                 has_axis=has_axis,
+                former_keys=former_keys,
                 name=name,
             )
         bad = [c for c in choice.table if kinds[c] not in ("number", "bool")]
@@ -295,7 +302,7 @@ def is_label(name: Any, *, leads: bool, is_first: bool, has_times: bool) -> bool
     False
     """
     text = str(name).strip()
-    if (leads and _UNNAMED.fullmatch(text)) or _STORED_INDEX.fullmatch(text):
+    if (leads and _UNNAMED.fullmatch(text)) or is_stored_index(text):
         return True
     words = words_of(text)
     if not words or "per" in words or text[-1].isdigit():
@@ -307,13 +314,48 @@ def is_label(name: Any, *, leads: bool, is_first: bool, has_times: bool) -> bool
     return whole in LABELS or last in KEYS or (is_first and last in LABELS)
 
 
-def is_cross_table(kinds: Mapping[Any, Kind], *, has_index: bool) -> bool:
-    """Whether a frame whose columns have a named axis is a cross-table or a pivot.
+def is_stored_index(name: str) -> bool:
+    """Whether pandas gave a column of a typed file this name: an index without one."""
+    return _STORED_INDEX.fullmatch(name) is not None
 
-    After ``reset_index()`` the row labels are its first column: where these are
-    numbers, names decide as in other frames.
+
+def former_keys(
+    kinds: Mapping[Any, Kind], types: Sequence[Any], *, has_named_index: bool
+) -> list[Any]:
+    """Leading columns of a pivot or a cross-table that may come from its index.
+
+    ``kinds`` and ``types`` are those of its columns. pandas sorts the levels of a key
+    and gives them one type; ``reset_index()`` puts the keys of the rows before them. A
+    leading name of a label is a level where the names rise from there to the first
+    other name and the types stay the same.
+
+    Examples
+    --------
+    >>> kinds = {"year": "number", "apples": "number", "pears": "number"}
+    >>> former_keys(kinds, [int, int, int], has_named_index=True)
+    ['year']
+    >>> kinds = {"No": "number", "Yes": "number"}
+    >>> former_keys(kinds, [int, int], has_named_index=True)
+    []
     """
-    return has_index or next(iter(kinds.values()), None) != "number"
+    names = list(kinds)
+    n_keys = 0 if has_named_index else 1
+    for at, (name, next_name) in enumerate(pairwise(names)):
+        if types[at] != types[at + 1] or not _rises(name, next_name):
+            n_keys = at + 1
+        if kinds[next_name] == "number" and not is_label(
+            next_name, leads=True, is_first=False, has_times=False
+        ):
+            break
+    return names[:n_keys]
+
+
+def _rises(name: Any, next_name: Any) -> bool:
+    """Whether names are in the order of their sort; other types are in none."""
+    try:
+        return bool(name < next_name)
+    except TypeError:
+        return False
 
 
 def have_times(names: Iterable[Any]) -> bool:

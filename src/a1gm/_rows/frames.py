@@ -13,7 +13,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions, Kind
-from a1gm._rows.hints import may_hint, warn_hints
+from a1gm._rows.hints import is_total, may_hint, warn_hints
 from a1gm._rows.libraries import (
     ArrowFrame,
     ColumnNames,
@@ -80,10 +80,12 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
 def _warn_hints(rows: Rows, frame: Frame, *, is_asked: bool) -> None:
     plan = frame.plan
     others = {column: frame.series(at) for column, at in plan.others.items()}
+    labels = frame.last_labels
+    has_total = plan.has_total or any(map(is_total, labels))
     in_pieces = rows.cut is not None
-    if plan.has_total or in_pieces or may_hint(rows, plan.choice, others):
+    if has_total or in_pieces or may_hint(rows, plan.choice, others):
         choice = plan.choice or Choice(table=list(plan.names))
-        warn_hints(rows, choice, others, is_asked=is_asked)
+        warn_hints(rows, choice, others, is_asked=is_asked, last_labels=labels)
 
 
 def frame_of(X: Any, name: str) -> Frame | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import isnan
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -43,10 +43,12 @@ NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 MANY_ZEROS = 0.1  # of the cells
 SMALL_COUNT = 20.0  # counts below are 0 by chance; codes are, too
 LARGEST_LOGARITHM = 40.0
+LEAST_RANGE = 5.0  # of natural logarithms, whose amounts differ 150-fold
+WIDEST_MIDDLE = 0.4  # of the range, in which half of the logarithms of amounts lie
 LIKE = 1.1  # columns of logarithms have means as near as this
 UNLIKE = 10.0  # and columns of different measures means as far apart
 
-_TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
+_TOTALS = set("all total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
 _SIGN = r"(?:[^\w\s.,()<>=+\u2212\u2013-]|EUR|USD|US\$|GBP|CHF|JPY|kr\.?|zł|Kč|Ft|Fr\.)"
 _DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
 _PLAIN = re.compile(rf"[+-]?{_DIGITS}")
@@ -70,6 +72,7 @@ class _Head:
     values: Floats
     in_file: bool
     has_all_rows: bool
+    last_labels: tuple[str, ...] = ()  # of an index of the frame
 
     @cached_property
     def known(self) -> Bools:
@@ -130,12 +133,14 @@ def hints(
     name: str = "X",
     is_asked: bool = False,
     in_file: bool = False,
+    last_labels: tuple[str, ...] = (),
 ) -> list[DataHintWarning]:
     """Return warnings about a table by its first rows.
 
     ``first`` has these rows of the columns, the others in their order: a float array
     with NaN where a cell is missing for numbers, any sequence for others. The whole
-    table has ``n_rows``. Where the caller ``is_asked`` for columns, there is no hint.
+    table has ``n_rows``; ``last_labels`` name the last one in an index. Where the
+    caller ``is_asked`` for columns, there is no hint.
     """
     if is_asked:
         return []
@@ -143,7 +148,8 @@ def hints(
     values = np.column_stack([first[column] for column in names])
     table = set(choice.table)
     others = [column for column in first if column not in table]
-    head = _Head(first, choice, names, others, values, in_file, len(values) == n_rows)
+    has_all = len(values) == n_rows
+    head = _Head(first, choice, names, others, values, in_file, has_all, last_labels)
     advice = [hint for rule in RULES for hint in rule(head)]
     if not advice:  # else the columns are unlike for another reason
         advice += _about_unlike(head)
@@ -237,12 +243,20 @@ def warn_hints(
     others: Mapping[Any, Any] = MappingProxyType({}),
     *,
     is_asked: bool = False,
+    last_labels: tuple[str, ...] = (),
 ) -> None:
     """Warn about a frame by its first rows; ``others`` are not the table."""
     n = _n_head(rows, others)
     values = dict(zip(choice.table, rows.head(n, MOST_COLUMNS).T, strict=False))
     first = values | {name: cells[:n].to_list() for name, cells in others.items()}
-    rows.hints = hints(first, choice, rows.n_rows, name=rows.name, is_asked=is_asked)
+    rows.hints = hints(
+        first,
+        choice,
+        rows.n_rows,
+        name=rows.name,
+        is_asked=is_asked,
+        last_labels=last_labels,
+    )
     for warning in rows.hints:
         warn_user(warning)
 
@@ -361,8 +375,9 @@ def _about_inner_holes(head: _Head) -> Iterator[Hint]:
 def _about_totals(head: _Head) -> Iterator[Hint]:
     """Columns, or a last row, that are called totals and are near to the others."""
     is_named = np.array([is_total(name) for name in head.names], bool)
-    last = [str(head.first[c][-1]) for c in head.others if head.has_all_rows]
-    label = next(filter(is_total, last), None)
+    last = [str(head.first[c][-1]) for c in head.others]
+    last += head.last_labels
+    label = next(filter(is_total, last), None) if head.has_all_rows else None
     if label is None and not is_named.any():
         return
     sums = np.nansum(head.values, axis=0)
@@ -383,18 +398,25 @@ def _is_near(total: float, others: float) -> bool:
 
 
 def _about_text(head: _Head) -> Iterator[Hint]:
-    """Columns of text in which every cell looks like a number; ids do not."""
+    """Columns of text in which every cell looks like a number.
+
+    A leading one that names each row, such as versions, or of digits is a label.
+    """
     kinds = head.choice.kinds
+    leading = {*takewhile(lambda column: column != head.names[0], kinds)}
     texts = [c for c in head.choice.inferred if kinds[c] == "text" and c in head.first]
     for column in texts[:MOST_COLUMNS]:
         if is_label(column, leads=True, is_first=False, has_times=False):
             continue
-        cells = [x for x in map(str, head.first[column][:100]) if x not in MISSING]
-        are_digits = all(cell.isdigit() for cell in cells)
-        if len(cells) < 2 or (are_digits and column in head.choice.ids):
+        some = [str(cell) for cell in head.first[column][:100]]
+        cells = [cell for cell in some if cell not in MISSING]
+        names_rows = column in leading and (
+            len(cells) == len(some) or all(map(str.isdigit, cells))
+        )
+        if len(cells) < 2:
             continue
         how = sign_remedy(cells[0]) if all(map(sign_remedy, cells)) else None
-        if how is None and all(map(_PLAIN.fullmatch, cells)):
+        if how is None and not names_rows and all(map(_PLAIN.fullmatch, cells)):
             how = "convert it to have numbers"
         if how is not None:
             what = f"column {column!r} is text such as {cells[0]!r} and is not fitted."
@@ -456,15 +478,26 @@ def _about_unlike(head: _Head) -> Iterator[Hint]:
             "cells than rank 1 is.",
             ("See ", sure, "."),
         )
-    elif len(X) >= FEWEST_ROWS / 2 and len(head.names) > 2 and 1.0 <= head.ratio < LIKE:
-        known = X[head.known]
-        is_whole = (known % 1.0 == 0.0).all()
-        if known.min() > 0.0 and not is_whole and 5.0 < known.max() < LARGEST_LOGARITHM:
-            yield (
-                f"all values are below {LARGEST_LOGARITHM:g}, and the columns have "
-                "nearly the same mean, as logarithms do.",
-                ("If they are, fit the amounts themselves, and see ", sure, "."),
-            )
+        return
+    has_equal_means = len(head.names) > 2 and 1.0 <= head.ratio < LIKE
+    is_long = len(X) >= FEWEST_ROWS / 2
+    if has_equal_means and is_long and _are_like_logarithms(X[head.known]):
+        yield (
+            f"all values are below {LARGEST_LOGARITHM:g}, and the columns have nearly "
+            "the same mean, as logarithms do.",
+            ("If they are, fit the amounts themselves, and see ", sure, "."),
+        )
+
+
+def _are_like_logarithms(known: Floats) -> bool:
+    """Whether cells are spread as logarithms of amounts: wide, and most in the middle.
+
+    Prices and degrees have two decimals at most, or a small range.
+    """
+    low, first, third, high = np.quantile(known, [0.0, 0.25, 0.75, 1.0])
+    is_bell = third - first < WIDEST_MIDDLE * (high - low)
+    is_wide = low > 0.0 and high - low > LEAST_RANGE and high < LARGEST_LOGARITHM
+    return bool(is_bell and is_wide and (np.round(known, 2) != known).any())
 
 
 RULES = (

@@ -24,7 +24,7 @@ from a1gm._base.float_range import as_float32
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.words import listed, shown
 from a1gm._kernel import is_compiled, kernel
-from a1gm._rows.columns import Choice, ColumnOptions, Kind, is_cross_table
+from a1gm._rows.columns import Choice, ColumnOptions, Kind, former_keys
 from a1gm._rows.hints import is_total
 from a1gm._rows.rows import (
     KERNEL_DTYPES,
@@ -52,6 +52,7 @@ class ColumnNames(tuple[Any, ...]):
     """Names of the columns of a frame; a pandas Index names its ``levels``, too."""
 
     levels: tuple[Any, ...] = ()
+    are_categories = False  # of pandas, in an order of their own
 
     @property
     def have_axis(self) -> bool:
@@ -62,6 +63,7 @@ class ColumnNames(tuple[Any, ...]):
         """Other names with the same levels."""
         names = ColumnNames(chosen)
         names.levels = self.levels
+        names.are_categories = self.are_categories
         return names
 
     def check(self, name: str) -> None:
@@ -99,6 +101,7 @@ def names_in_index(index: Any) -> ColumnNames:
     if last() is not index or names.levels != levels:
         names = ColumnNames(index.tolist())
         names.levels = levels
+        names.are_categories = type(index).__name__ == "CategoricalIndex"
         _last_index = ref(index), names
     return names
 
@@ -203,11 +206,20 @@ class Plan:
         name: str,
         *,
         has_index: bool,
+        has_named_index: bool,
     ) -> None:
         names.check(name)
         kinds = {column: type_.kind for column, type_ in zip(names, types, strict=True)}
-        has_axis = names.have_axis and is_cross_table(kinds, has_index=has_index)
-        choice = options.choose(kinds, name, has_index=has_index, has_axis=has_axis)
+        not_levels: Sequence[Any] = ()
+        if names.have_axis and not (names.are_categories and has_named_index):
+            not_levels = former_keys(kinds, keys, has_named_index=has_named_index)
+        choice = options.choose(
+            kinds,
+            name,
+            has_index=has_index,
+            has_axis=names.have_axis,
+            former_keys=not_levels,
+        )
         self.choice: Choice | None = choice
         self.names = names if choice is None else names.like(choice.table)
         self.names.check_types(name)
@@ -256,12 +268,21 @@ class Frame:
     are_by_cells = False
     index: Any = None
     has_index = False
+    has_named_index = False
     by_rows = False
     plan: Plan
     #: By the keys of the library.
     column_types: ClassVar[dict[Any, ColumnType]]
     #: The last ones: choosing among 1,000 names takes longer than their fit.
     plans: ClassVar[dict[Any, Plan]] = {}
+
+    @property
+    def last_labels(self) -> tuple[str, ...]:
+        """What the index calls the last row, by each of its keys."""
+        if not self.has_index:
+            return ()
+        label = self.index[-1]
+        return tuple(map(str, label if isinstance(label, tuple) else (label,)))
 
     @cached_property
     def types(self) -> list[Any]:
@@ -293,8 +314,10 @@ class Frame:
         if self.are_by_cells:
             odd = [place for place, key in enumerate(self.keys) if key is None]
             by_cells = {place: self._type_of(place, options, name) for place in odd}
-        levels = self.names.levels
-        frame = self.backend, self.names, levels, self.keys, self.has_index
+        names = self.names
+        axis = names.levels, names.are_categories
+        index = self.has_index, self.has_named_index
+        frame = self.backend, names, axis, self.keys, index
         known = (*frame, options.key, *by_cells.values())
         plan = self.plans.get(known)
         if plan is None:
@@ -302,9 +325,14 @@ class Frame:
                 by_cells[place] if key is None else self._type_by(key, place, options)
                 for place, key in enumerate(self.keys)
             ]
-            has_index = self.has_index
             plan = Plan(
-                self.names, self.keys, types, options, name, has_index=has_index
+                names,
+                self.keys,
+                types,
+                options,
+                name,
+                has_index=self.has_index,
+                has_named_index=self.has_named_index,
             )
             if len(self.plans) >= MOST_PLANS:
                 self.plans.clear()
@@ -421,7 +449,8 @@ class PandasFrame(Frame):
         self.n_rows = len(table)
         self.index = table.index
         is_default = type(table.index).__name__ == "RangeIndex"
-        self.has_index = not is_default or table.index.name is not None
+        self.has_named_index = any(name is not None for name in table.index.names)
+        self.has_index = not is_default or self.has_named_index
         # All cells of a small frame where they are one array: a view, no new one.
         self.block: AnyArray | None = None
         if 0 < self.n_rows * len(self.names) < SMALL_FRAME:

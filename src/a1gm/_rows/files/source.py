@@ -355,6 +355,7 @@ class Source:
     kinds: dict[str, Kind] | None = None  # of columns; text is settled by its cells
     index: tuple[str, ...] = ()  # columns that are the index of a pandas frame
     has_axis = False  # the columns of that frame have a name, as in a cross-table
+    has_categories = False  # and are categories, in an order of their own
     n_rows: int | None = None  # if it is known before the end of a pass
     position = 0  # bytes read so far
     dialect: Dialect | None = None  # how the file is written, if it is text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -21,9 +21,10 @@ from a1gm._rows.columns import (
     Choice,
     Kind,
     choose,
+    former_keys,
     have_times,
-    is_cross_table,
     is_label,
+    is_stored_index,
 )
 from a1gm._rows.files import faults
 from a1gm._rows.files.sheet import SheetSource
@@ -308,7 +309,6 @@ class TableFiles(Readable):
         options = self.options
         has_index = bool(index) and options.id is None
         kinds = {n: kind for n, kind in kinds.items() if not (has_index and n in index)}
-        is_cross = self.first.has_axis and is_cross_table(kinds, has_index=has_index)
         choice = choose(
             kinds,
             options.id,
@@ -316,7 +316,8 @@ class TableFiles(Readable):
             options.exclude,
             data=self.data,
             has_index=has_index,
-            has_axis=is_cross,
+            has_axis=self.first.has_axis,
+            former_keys=self._former_keys(kinds),
             name=self.name,
         )
         if has_index:
@@ -329,6 +330,15 @@ class TableFiles(Readable):
         own = set(self.names)
         self.passed_through = [n for n in self.first.names if n not in own]
         return choice
+
+    def _former_keys(self, kinds: Mapping[str, Kind]) -> Sequence[str]:
+        """Columns of a cross-table in a typed file that may come from its index."""
+        first = self.first
+        is_named = any(not is_stored_index(name) for name in first.index)
+        if not first.has_axis or (first.has_categories and is_named):
+            return ()
+        types = [first.schema.field(name).type for name in kinds]
+        return former_keys(kinds, types, has_named_index=is_named)
 
     def _settle_typed(self, at: int, source: Source) -> None:
         """Choose the columns of the first file by its types, and check all files."""

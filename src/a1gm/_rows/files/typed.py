@@ -90,11 +90,14 @@ class TypedSource(Source):
         try:
             notes = json.loads(about or b"{}")
             index = notes.get("index_columns", [])
-            axes = [axis["name"] for axis in notes.get("column_indexes", [])]
+            axes = notes.get("column_indexes", [])
+            self.has_axis = any(axis["name"] is not None for axis in axes)
+            self.has_categories = any(
+                axis["pandas_type"] == "categorical" for axis in axes
+            )
         except (ValueError, AttributeError, TypeError, KeyError):  # not of pandas
             return
         self.index = tuple(name for name in self.names if name in index)
-        self.has_axis = any(axis is not None for axis in axes)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
