@@ -592,6 +592,24 @@ def test_an_exact_fit_has_no_outlier():
     assert u.outlier is None
 
 
+@pytest.mark.parametrize("side", ["row", "column"])
+@pytest.mark.parametrize("scale", [1e16, 1e30, 1e40])
+def test_rows_of_far_scales_do_not_hide_the_scatter_of_others(scale, side):
+    """Seen: a dispersion of 0."""
+    X = [[1, 2, nan, 4], [2, nan, 6, 8], [3, 6, 9, nan]]
+    X = np.array([*X, [1, 1, 5, 2], [nan, 2, 2, 1], [2, 1, nan, 1]])
+    # In the limit, the first row alone decides the columns 0, 1 and 3.
+    near = X.copy()
+    near[0] *= 1e9
+    expected = a1gm.fit(near)
+    X[0] *= scale
+    found = a1gm.fit(X if side == "row" else X.T)
+    for name in ("dispersion", "deviance"):
+        right = getattr(expected.uncertainty(), name)
+        assert getattr(found.uncertainty(), name) == pytest.approx(right, rel=1e-6)
+    assert found.divergence == pytest.approx(expected.divergence, rel=1e-6)
+
+
 def test_a_p_value_that_float64_cannot_hold():
     """Seen: "(p = 0)"."""
     u = a1gm.fit(np.random.default_rng(0).gamma(0.3, 1e5, (30, 30))).uncertainty()

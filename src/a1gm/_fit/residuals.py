@@ -19,6 +19,8 @@ from a1gm.exceptions import NotRepresentableError, ParameterError
 
 Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
+ROUNDING = 2.0**-50  # of a fitted value: a smaller part of a statistic is rounding
+
 
 def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
     """Return x log(x / fitted) - x + fitted of each cell."""
@@ -73,7 +75,9 @@ class Cells:
             return np.inf
         x, fitted, weight = self.x[known], self.fitted[known], self.weight[known]
         with np.errstate(all="ignore"):
-            total = float(divergence_of_cells(x, fitted) @ weight)
+            parts = divergence_of_cells(x, fitted)
+            parts[parts <= ROUNDING * fitted] = 0.0
+            total = float(parts @ weight)
         if total == np.inf:
             raise NotRepresentableError(
                 "The divergence is above the largest float64 (1.8e308). Divide the "
@@ -125,7 +129,9 @@ def absent_zeros(source: AnyRows, cells: Cells) -> float:
     if getattr(source, "absent", None) != "zero":
         return 0.0
     own = cells.fitted > 0.0
-    return float(cells.x[own].sum() - cells.fitted[own].sum())
+    total = float(cells.x[own].sum())
+    absent = total - float(cells.fitted[own].sum())
+    return absent if absent > ROUNDING * total else 0.0
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:

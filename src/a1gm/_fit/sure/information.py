@@ -18,7 +18,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.place import UNBOUNDED
-from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
+from a1gm._fit.residuals import ROUNDING, Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.table import Table, are_close
@@ -321,7 +321,7 @@ class Information:
         if self.table.source is None:
             return False
         return any(
-            ((cells.fitted == 0.0) & (cells.x != 0.0)).any() for cells in self.cells()
+            (cells.fitted < ROUNDING * np.abs(cells.x)).any() for cells in self.cells()
         )
 
     # ---------------------------------------------------------- the fitted table again
@@ -364,6 +364,7 @@ class Information:
             x, f, v = cells.x[own], cells.fitted[own], cells.weight[own]
             exposure, block = cells.exposure[own], label[cells.j[own]]
             with np.errstate(over="ignore"):
+                residual[residual**2 <= ROUNDING * v * f] = 0.0
                 chi2 += float(residual @ residual)
             chi2 += absent_zeros(source, cells)
             sums += weighted_counts(block, v * x, n)

@@ -19,7 +19,7 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm._fit.place import kernel_sums
-from a1gm._fit.residuals import UNDERFLOW, absent_zeros, fitted_cells
+from a1gm._fit.residuals import ROUNDING, UNDERFLOW, absent_zeros, fitted_cells
 from a1gm._fit.sure.covariance import Covariance
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
@@ -32,7 +32,6 @@ from a1gm.exceptions import (
     ParameterError,
 )
 
-ROUNDING = 2.0**-50  # of the total: a smaller statistic is rounding
 ROWS_AT_ONCE = 1 << 14
 MOST_LOOKED_AT = 1 << 22  # cells, for the largest residual
 
@@ -58,7 +57,7 @@ class Scatter:
     def pearson_chi2(self) -> float:
         """Sum of v (x - f)² / f over the observed cells."""
         if self._keeps_sums:
-            chi2 = self._pearson_of_sums()
+            chi2 = self._or_zero(self._pearson_of_sums())
         elif self._table.source is None:
             return self._table.pearson_chi2
         else:
@@ -70,7 +69,7 @@ class Scatter:
                 "by a power of ten that brings them nearer to 1: it changes by the "
                 "same power."
             )
-        return self._or_zero(chi2)
+        return chi2
 
     @cached_property
     def divergence(self) -> float:
@@ -96,7 +95,9 @@ class Scatter:
     @property
     def deviance(self) -> float:
         """Twice the divergence of the observed cells."""
-        return self._or_zero(2.0 * self.divergence)
+        if self._table.source is None:
+            return self._or_zero(2.0 * self.divergence)
+        return 2.0 * self.divergence
 
     @cached_property
     def gain(self) -> float:
@@ -210,14 +211,18 @@ class Scatter:
 
     # ------------------------------------------------------------------------ inside
     def _kernel_sum(self, of: Literal["divergence", "pearson"]) -> float | None:
-        """Sum over the fitted table in one pass of the kernel; None if it declines."""
+        """Sum over the fitted table in one pass of the kernel.
+
+        None if it declines, or the sum may be no more than rounding.
+        """
         found = kernel_sums(self.info.columns, self._table.source, of)
         if found is None:
             return None
         with np.errstate(over="ignore"):  # sums beyond float64 are not compared
             fitted = np.array([np.nansum(self.info.fates.rows.factor)])
         self.info.check_same(np.array([found[1]]), fitted)
-        return found[0]
+        # Near the rounding of the total, each cell is judged by its own.
+        return found[0] if self._or_zero(found[0]) else None
 
     def _or_zero(self, statistic: float) -> float:
         """The statistic, or 0 where it is no more than the rounding of the total."""
