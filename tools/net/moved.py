@@ -15,7 +15,12 @@ class Moved(NamedTuple):
     reason: str
 
 
-MOVED: list[Moved] = []
+MOVED: list[Moved] = [
+    Moved("joint", "[whab]", "values", "scale of a block without cells of X"),
+    Moved("*", "warnings*", "*DataHintWarning*", "another list of hints"),
+    Moved("files", "warnings length", "*", "another list of hints"),
+    Moved("*", "frames", "values", "rows and columns of zeros are in block -1"),
+]
 
 
 def reason_for(kind: str, place: str, words: str) -> str:

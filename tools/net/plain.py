@@ -104,4 +104,6 @@ def _same_numbers(old: Any, new: Any) -> bool:
     old = old.astype(float)
     new = new.astype(float)
     size = np.max(np.abs(old), initial=0.0, where=np.isfinite(old))
-    return bool(np.allclose(old, new, rtol=1e-9, atol=1e-12 * size, equal_nan=True))
+    return bool(
+        np.allclose(old, new, rtol=1e-9, atol=max(1e-12 * size, 1e-11), equal_nan=True)
+    )
