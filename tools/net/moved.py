@@ -19,6 +19,12 @@ MOVED: list[Moved] = [
     Moved("joint", "[whab]", "values", "scale of a block without cells of X"),
     Moved("*", "warnings*", "*DataHintWarning*", "another list of hints"),
     Moved("files", "warnings length", "*", "another list of hints"),
+    Moved("frames", "warnings length", "*", "another list of hints"),
+    Moved(
+        "triangles", "residuals", "values", "NaN only beside a fitted cell of 0 or less"
+    ),
+    Moved("*", "deviance residuals", "values", "square roots of rounding"),
+    Moved("*", "robust *", "values", "errors of exact tables: roots of rounding"),
     Moved("*", "frames", "values", "rows and columns of zeros are in block -1"),
 ]
 
