@@ -237,6 +237,14 @@ def _ends_in_hole(part: Part) -> bool:
     return not is_valid or isnan(values.item(-1))
 
 
+def hints_of_array(rows: Rows) -> list[DataHintWarning]:
+    """Hints about an array, whose columns are called by their numbers."""
+    names = list(range(min(rows.n_cols, MOST_COLUMNS)))
+    n = _n_head(rows, {})
+    first = dict(zip(names, rows.head(n, MOST_COLUMNS).T, strict=True))
+    return hints(first, Choice(table=names), rows.n_rows, name=rows.name)
+
+
 def warn_hints(
     rows: Rows,
     choice: Choice,

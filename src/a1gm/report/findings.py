@@ -18,6 +18,7 @@ from a1gm._base.words import counted, listed, shown
 from a1gm._fit.messages import text_of_convergence
 from a1gm._fit.place import FATES
 from a1gm._rows.files.table import row_names
+from a1gm._rows.hints import hints_of_array
 from a1gm._rows.labels import follow_in_order, plain_text
 from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.sparse import SparseRows
@@ -323,11 +324,14 @@ def _fit_rows(fit: RankOneFit, cells: Floats, rows: Ints) -> RankOneFit:
 def warnings_of(
     fit: RankOneFit | TensorFit, files: TableFiles | None = None
 ) -> Sequence[A1gmWarning]:
-    """Warnings about the table when it was read."""
+    """Warnings about the table when it was read, and hints about an array."""
     if files is not None:
         return files.warned
-    source = None if isinstance(fit, TensorFit) else fit._table.source
-    return source.hints if isinstance(source, Rows) else ()
+    if isinstance(fit, TensorFit) or not isinstance(fit._table.source, Rows):
+        return ()
+    rows = fit._table.source
+    is_array = rows.backend is None and fit._table.long is None
+    return hints_of_array(rows) if is_array else rows.hints
 
 
 def may_be_misread(fit: RankOneFit | TensorFit) -> bool:
