@@ -235,3 +235,11 @@ def test_signed_triangles_of_any_order_are_one_fit():
         order = rng.permutation(4)
         found = a1gm.fit(X[:, order], negatives="allow").reconstruct()
         np.testing.assert_allclose(found, expected[:, order], rtol=1e-6)
+
+
+def test_no_factor_is_minus_zero():
+    """Seen: a column of zeros beside columns of negative sums."""
+    X = np.array([[0.0, -2.0], [0.0, -2.0], [np.nan, 4.0]])
+    fit = a1gm.fit(X, negatives="allow")
+    for numbers in (fit.col_factor, fit.row_factor, fit.impute(X)):
+        assert not np.signbit(numbers[numbers == 0.0]).any()

@@ -87,7 +87,7 @@ def signed_factors(
         size = weighted_counts(col_block[on], np.abs(h[on]), n_blocks)
         share = np.where(totals == 0.0, 1.0, totals / (totals.sum() or 1.0))
         factor = share / np.where(np.abs(sums) > CANCELLED * size, sums, size)
-        h[on] *= factor[col_block[on]]
+        h[on] = h[on] * factor[col_block[on]] + 0.0  # no -0.0
         h[~on] = np.nan
         inside = patterns.inside(pattern_block, col_block)
         ones = np.ones(patterns.n_patterns)
@@ -101,7 +101,7 @@ def signed_factors(
     h[~on & patterns.has_observed()[1]] = 0.0
     scale[is_empty] = 0.0
     return Factors(
-        pattern_factor=patterns.row_sums * scale,
+        pattern_factor=patterns.row_sums * scale + 0.0,
         pattern_scale=scale,
         col_factor=h,
         pattern_block=pattern_block,
