@@ -96,7 +96,8 @@ attack: $(VENV)/test.stamp  ## random tables against 60-digit truth, damaged fil
 # The same with the kernel built for sanitizers of GCC, in an environment that borrows
 # all other packages from $(VENV). Nothing but the kernel is built for them, so leaks at
 # exit (all of CPython's memory) and races of other libraries are not looked for; TSan
-# cannot map its memory on newer systems unless addresses are fixed (setarch -R).
+# cannot map its memory on newer systems unless addresses are fixed (setarch -R); the
+# test it leaves out lets all rows of a target share their memory.
 SANITIZE_asan := address,undefined
 SANITIZE_tsan := thread
 ASAN := $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
@@ -120,6 +121,7 @@ attack-asan: .venv-asan/stamp  ## the same under AddressSanitizer and UBSan
 
 attack-tsan: .venv-tsan/stamp  ## the same under ThreadSanitizer
 	LD_PRELOAD="$(TSAN)" setarch -R $(<D)/bin/python -m pytest -q -p no:cacheprovider \
+	  --deselect tests/kernel/test_interrupts.py::test_placing_is_interrupted \
 	  tests/kernel tests/observe tests/api/test_pattern_table.py
 	A1GM_ATTACK_PRELOAD="$(TSAN)" PYTHONPATH=tests setarch -R $(<D)/bin/python -m attack \
 	  --tables 1000

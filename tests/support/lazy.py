@@ -19,7 +19,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from support.suite import missing, need
@@ -205,7 +204,9 @@ def from_spark(frame: Any) -> pa.Table:
 
 
 # ----------------------------------------------------------------------------- registry
-def lazy_polars(table: pa.Table) -> pl.LazyFrame:
+def lazy_polars(table: pa.Table) -> Any:
+    import polars as pl  # not above: it does not load under ThreadSanitizer
+
     found = pl.from_arrow(table)
     assert isinstance(found, pl.DataFrame)
     return found.lazy()
